@@ -1,0 +1,1 @@
+//! What a namespace holds: queues, topics, subscriptions and their rules.
