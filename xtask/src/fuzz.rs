@@ -1,0 +1,37 @@
+//! `cargo xtask fuzz`: every libFuzzer target for a while.
+//!
+//! The targets only call the check functions of the crates, which the ordinary tests also run
+//! over the stored corpora; so a crash found here becomes a test by copying its input there.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::chore::{self, cargo, root};
+
+/// Runs all targets, each for the given number of seconds (60 unless told).
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    let seconds: u64 = match options {
+        [] => 60,
+        ["--seconds", count] => {
+            count.parse().with_context(|| format!("--seconds takes a whole number, not '{count}'"))?
+        }
+        [unknown, ..] => bail!("`cargo xtask fuzz` knows --seconds N, not '{unknown}'"),
+    };
+    let folder = root().join("fuzz/fuzz_targets");
+    let mut targets: Vec<String> = fs::read_dir(&folder)
+        .with_context(|| format!("cannot list {}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned()))
+        .collect();
+    targets.sort();
+    if cargo(&["fuzz", "--version"]).output().is_ok_and(|output| !output.status.success()) {
+        chore::run("install cargo-fuzz", &mut cargo(&["install", "cargo-fuzz", "--locked"]))?;
+    }
+    for target in targets {
+        let limit = format!("-max_total_time={seconds}");
+        let mut command = std::process::Command::new("cargo");
+        command.args(["+nightly", "fuzz", "run", &target, "--", &limit]).current_dir(root());
+        chore::run(&format!("fuzz {target}"), command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO"))?;
+    }
+    Ok(())
+}

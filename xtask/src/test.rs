@@ -1,0 +1,20 @@
+//! `cargo xtask test`: everything that must hold before a change lands.
+
+use anyhow::{Result, bail};
+
+use crate::chore::{self, cargo};
+use crate::tidy;
+
+/// Runs all checks, the ones that fail fastest first.
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    if let [unknown, ..] = options {
+        bail!("`cargo xtask test` knows no option '{unknown}'");
+    }
+    chore::run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    tidy::run()?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
+    chore::run("lints", &mut cargo(&lints))?;
+    chore::run("tests", &mut cargo(&["test", "--workspace", "--locked"]))?;
+    let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    chore::run("docs", docs.env("RUSTDOCFLAGS", "--deny warnings"))
+}
