@@ -1,1 +1,10 @@
 //! What a namespace holds: queues, topics, subscriptions and their rules.
+//!
+//! Everything here is parsed and checked once, on the way in. Inside, a name is known to be safe, a
+//! description is known to be within its limits, and a forward target is known to exist.
+
+pub mod name;
+pub mod path;
+
+pub use name::{EntityName, RuleName, SubscriptionName};
+pub use path::{EntityPath, SubQueue};
