@@ -1,0 +1,8 @@
+//! The doors of the broker: listeners, TLS, WebSocket and the Service Bus front.
+
+#![allow(clippy::disallowed_methods, reason = "the server is where the clock is read")]
+
+pub mod root_key;
+pub mod settings;
+pub mod tls;
+pub mod transport;

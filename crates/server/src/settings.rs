@@ -1,0 +1,158 @@
+//! What the operator decides: one typed value, complete before anything starts.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::tls::CertificateFiles;
+
+/// Everything `serve` needs to know.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the data lives; made on first start.
+    pub data_dir: PathBuf,
+    /// The address to listen on.
+    pub host: IpAddr,
+    /// The ports; 0 picks a free one.
+    pub ports: Ports,
+    /// Development mode: the emulator's well-known key, on loopback only.
+    pub dev: bool,
+    /// Certificate and key for the TLS ports; without them a development certificate is made.
+    pub certificate: Option<CertificateFiles>,
+    /// Serve plain AMQP and HTTP beyond loopback. Keys then cross the network unencrypted.
+    pub danger_plain_remote: bool,
+    /// An emulator `Config.json` whose entities are created at start.
+    pub emulator_config: Option<PathBuf>,
+    /// Bounds on what peers can make the server hold or do.
+    pub bounds: Bounds,
+}
+
+/// The four doors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ports {
+    /// AMQP on bare TCP.
+    pub amqp: u16,
+    /// AMQP on TLS.
+    pub amqps: u16,
+    /// HTTP.
+    pub http: u16,
+    /// HTTPS, and AMQP over WebSocket.
+    pub https: u16,
+}
+
+/// Bounds of the listeners. At each bound the newest peer is turned away; nobody who is in is hurt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Open AMQP connections; one more is closed right after it is accepted.
+    pub connections_max: usize,
+    /// Open HTTP connections, those that became WebSockets not counted; one more is closed at once.
+    pub http_connections_max: usize,
+    /// How long a TLS handshake or the head of an HTTP request may take; then the socket is closed.
+    pub handshake_max: Duration,
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Ports { amqp: 5672, amqps: 5671, http: 5300, https: 5443 }
+    }
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            connections_max: 50_000,
+            http_connections_max: 2_000,
+            handshake_max: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Settings {
+    /// The defaults of `vorrang serve`, with the data in `data_dir`.
+    #[must_use]
+    pub fn new(data_dir: PathBuf) -> Self {
+        Settings {
+            data_dir,
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ports: Ports::default(),
+            dev: false,
+            certificate: None,
+            danger_plain_remote: false,
+            emulator_config: None,
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// Combinations that must not start, each with its remedy; all at once.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.dev && !self.host.is_loopback() {
+            problems.push(format!(
+                "--dev accepts a key that everybody knows, so it is for loopback only, not for --host {}; \
+                 leave out --dev (a key is generated and printed) or use --host 127.0.0.1",
+                self.host
+            ));
+        }
+        let given = [self.ports.amqp, self.ports.amqps, self.ports.http, self.ports.https];
+        for (index, port) in given.iter().enumerate() {
+            if *port != 0 && given.iter().skip(index + 1).any(|other| other == port) {
+                problems.push(format!(
+                    "port {port} is given to two doors; each needs its own (0 picks a free one)"
+                ));
+            }
+        }
+        problems
+    }
+
+    /// Where the plain doors listen: on `host` if that is safe or asked for, else on loopback.
+    #[must_use]
+    pub fn plain_host(&self) -> IpAddr {
+        if self.host.is_loopback() || self.danger_plain_remote {
+            self.host
+        } else {
+            IpAddr::V4(Ipv4Addr::LOCALHOST)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(change: impl Fn(&mut Settings)) -> Settings {
+        let mut settings = Settings::new(PathBuf::from("data"));
+        change(&mut settings);
+        settings
+    }
+
+    #[test]
+    fn development_mode_is_for_loopback_only() {
+        let everywhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        assert!(settings(|s| s.dev = true).problems().is_empty());
+        assert!(settings(|s| s.host = everywhere).problems().is_empty());
+        let both = settings(|s| {
+            s.dev = true;
+            s.host = everywhere;
+        });
+        assert!(both.problems()[0].contains("loopback only"));
+    }
+
+    #[test]
+    fn two_doors_cannot_share_a_port_but_both_may_ask_for_a_free_one() {
+        assert_eq!(settings(|s| s.ports.http = 5672).problems().len(), 1);
+        let free = settings(|s| s.ports = Ports { amqp: 0, amqps: 0, http: 0, https: 0 });
+        assert!(free.problems().is_empty());
+    }
+
+    #[test]
+    fn plain_doors_leave_loopback_only_when_told() {
+        let everywhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        assert!(settings(|s| s.host = everywhere).plain_host().is_loopback());
+        let told = settings(|s| {
+            s.host = everywhere;
+            s.danger_plain_remote = true;
+        });
+        assert_eq!(told.plain_host(), everywhere);
+    }
+}
