@@ -3,8 +3,18 @@
 //! Everything here is parsed and checked once, on the way in. Inside, a name is known to be safe, a
 //! description is known to be within its limits, and a forward target is known to exist.
 
+pub mod authorization;
+pub mod description;
+pub mod limits;
 pub mod name;
 pub mod path;
+pub mod priority;
+pub mod setting;
+pub mod status;
 
+pub use description::{Description, QueueDescription, SubscriptionDescription, TopicDescription};
+pub use limits::EntityLimits;
 pub use name::{EntityName, RuleName, SubscriptionName};
 pub use path::{EntityPath, SubQueue};
+pub use setting::{Problem, Property, Setting};
+pub use status::Status;

@@ -107,19 +107,17 @@ impl Folded {
             return Err(Error::Forbidden { kind, character });
         }
         let key = fold(text);
-        let mut segments = 0;
-        for segment in key.split('/') {
+        for (index, segment) in key.split('/').enumerate() {
             if segment.is_empty() {
                 return Err(Error::EmptySegment { kind });
             }
             let dots_only = segment.chars().all(|c| c == '.');
             let dollar = segment.starts_with('$') && !grammar.dollar;
             // `a/subscriptions/b` always addresses a subscription of `a`.
-            let subscriptions = segments > 0 && segment == "subscriptions";
+            let subscriptions = index > 0 && segment == "subscriptions";
             if dots_only || dollar || subscriptions || RESERVED_SEGMENTS.contains(&segment) {
                 return Err(Error::ReservedSegment { kind, segment: segment.to_owned() });
             }
-            segments += 1;
         }
         let shown: Arc<str> = Arc::from(text);
         let key = if *key == *shown { Arc::clone(&shown) } else { Arc::from(key) };
