@@ -2,7 +2,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "the server is where the clock is read")]
 
+pub mod http;
+pub mod listener;
 pub mod root_key;
 pub mod settings;
+pub mod stop;
 pub mod tls;
 pub mod transport;

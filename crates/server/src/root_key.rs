@@ -1,7 +1,8 @@
 //! The key that opens the namespace: made on first start, kept beside the data, mode 0600.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,11 @@ pub fn load_or_generate(folder: &Path) -> Result<String, Error> {
 fn generate() -> Result<String, Error> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(Error::Random)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {

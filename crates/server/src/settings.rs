@@ -45,7 +45,7 @@ pub struct Ports {
 pub struct Bounds {
     /// Open AMQP connections; one more is closed right after it is accepted.
     pub connections_max: usize,
-    /// Open HTTP connections, those that became WebSockets not counted; one more is closed at once.
+    /// Open HTTP connections, upgraded ones not counted; one more is closed at once.
     pub http_connections_max: usize,
     /// How long a TLS handshake or the head of an HTTP request may take; then the socket is closed.
     pub handshake_max: Duration,
