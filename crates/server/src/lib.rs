@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "the server is where the clock is read")]
 
+pub mod definitions;
+pub mod duration;
 pub mod http;
 pub mod listener;
 pub mod root_key;
