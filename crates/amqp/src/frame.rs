@@ -1,0 +1,249 @@
+//! Frames: a size, a type, a channel, a performative and, with a transfer, a payload (AMQP 1.0 2.3).
+
+use bytes::{Buf, Bytes};
+
+use crate::decode::{Composite, Reader, usize_of};
+use crate::descriptor;
+use crate::encode::{Encode, Output, patch_u32, wire_length};
+use crate::error::DecodeError;
+use crate::performative::{
+    Attach, Begin, Close, Detach, Disposition, End, Flow, Open, SaslChallenge, SaslInit, SaslMechanisms,
+    SaslOutcome, SaslResponse, Transfer,
+};
+
+/// Bytes of a frame header without extension.
+pub const FRAME_HEADER_BYTES: usize = 8;
+
+/// AMQP 1.0 2.3: every peer takes frames of this size before anything is agreed.
+pub const FRAME_BYTES_MIN_MAX: u32 = 512;
+
+/// AMQP 1.0 5.3.1: no SASL frame is larger.
+pub const SASL_FRAME_BYTES_MAX: u32 = 512;
+
+/// The frame type of AMQP performatives.
+pub(crate) const FRAME_TYPE_AMQP: u8 = 0;
+
+/// The frame type of the SASL layer.
+pub(crate) const FRAME_TYPE_SASL: u8 = 1;
+
+const EXPECTED_PERFORMATIVE: &str = "a performative";
+const EXPECTED_SASL: &str = "a sasl frame";
+
+/// A frame that keeps a connection from falling idle.
+pub const HEARTBEAT: [u8; FRAME_HEADER_BYTES] = [0, 0, 0, 8, 2, 0, 0, 0];
+
+/// An AMQP frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The channel; the session's number at the frame's sender.
+    pub channel: u16,
+    /// What the frame says.
+    pub body: FrameBody,
+}
+
+/// What an AMQP frame says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FrameBody {
+    /// Nothing; the peer is alive.
+    Heartbeat,
+    /// Opens the connection.
+    Open(Box<Open>),
+    /// Begins a session.
+    Begin(Box<Begin>),
+    /// Attaches a link.
+    Attach(Box<Attach>),
+    /// Windows and credit.
+    Flow(Flow),
+    /// A frame of a delivery and its payload, a slice of the read buffer.
+    Transfer(Transfer, Bytes),
+    /// The state of deliveries.
+    Disposition(Disposition),
+    /// Detaches a link.
+    Detach(Detach),
+    /// Ends a session.
+    End(End),
+    /// Closes the connection.
+    Close(Close),
+}
+
+/// A frame of the SASL layer; it has no channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaslFrame {
+    /// The server's offer.
+    Mechanisms(SaslMechanisms),
+    /// The client's choice.
+    Init(SaslInit),
+    /// A question of the server.
+    Challenge(SaslChallenge),
+    /// An answer of the client.
+    Response(SaslResponse),
+    /// The end of the exchange.
+    Outcome(SaslOutcome),
+}
+
+/// The size of the frame at the start of `buffer`, once its first four bytes are there.
+///
+/// Call with the limit of the present state; the buffer needs never hold more than that.
+#[inline]
+pub fn frame_size(buffer: &[u8], frame_bytes_max: u32) -> Result<Option<usize>, DecodeError> {
+    let Some(size) = buffer.first_chunk::<4>() else { return Ok(None) };
+    let size = u32::from_be_bytes(*size);
+    let length = usize_of(size)?;
+    if length < FRAME_HEADER_BYTES {
+        return Err(DecodeError::FrameTooSmall { size });
+    }
+    if size > frame_bytes_max {
+        return Err(DecodeError::FrameTooLarge { size, limit: frame_bytes_max });
+    }
+    Ok(Some(length))
+}
+
+/// Length of the header of a whole frame, extended header included, and its channel.
+#[inline]
+fn frame_header(frame: &[u8], expected_type: u8) -> Result<(usize, u16), DecodeError> {
+    let Some((&[_, _, _, _, words, found, channel_high, channel_low], _)) =
+        frame.split_first_chunk::<FRAME_HEADER_BYTES>()
+    else {
+        return Err(DecodeError::Truncated { needed: FRAME_HEADER_BYTES, available: frame.len() });
+    };
+    if found != expected_type {
+        return Err(DecodeError::FrameType { expected: expected_type, found });
+    }
+    let length = usize::from(words).saturating_mul(4);
+    if length < FRAME_HEADER_BYTES || length > frame.len() {
+        return Err(DecodeError::DataOffset { words, size: frame.len() });
+    }
+    Ok((length, u16::from_be_bytes([channel_high, channel_low])))
+}
+
+impl Frame {
+    /// Reads one whole frame: as many bytes as [`frame_size`] said, header included.
+    pub fn decode(mut frame: Bytes) -> Result<Self, DecodeError> {
+        let (header, channel) = frame_header(&frame, FRAME_TYPE_AMQP)?;
+        frame.advance(header);
+        if frame.is_empty() {
+            return Ok(Self { channel, body: FrameBody::Heartbeat });
+        }
+        let mut reader = Reader::new(&frame);
+        let found = reader.descriptor(EXPECTED_PERFORMATIVE)?;
+        if found == u64::from(descriptor::TRANSFER.code) {
+            let transfer = reader.fields(descriptor::TRANSFER.name, Transfer::read)?;
+            let read = frame.len().saturating_sub(reader.remaining());
+            frame.advance(read);
+            return Ok(Self { channel, body: FrameBody::Transfer(transfer, frame) });
+        }
+        let body = FrameBody::read(&mut reader, found)?;
+        reader.finish()?;
+        Ok(Self { channel, body })
+    }
+
+    /// Appends the frame.
+    pub fn encode<O: Output>(&self, out: &mut O) {
+        let start = begin_frame(out, FRAME_TYPE_AMQP, self.channel);
+        match &self.body {
+            FrameBody::Heartbeat => {}
+            FrameBody::Open(open) => open.encode(out),
+            FrameBody::Begin(begin) => begin.encode(out),
+            FrameBody::Attach(attach) => attach.encode(out),
+            FrameBody::Flow(flow) => flow.encode(out),
+            FrameBody::Transfer(transfer, payload) => {
+                transfer.encode(out);
+                out.put(payload);
+            }
+            FrameBody::Disposition(disposition) => disposition.encode(out),
+            FrameBody::Detach(detach) => detach.encode(out),
+            FrameBody::End(end) => end.encode(out),
+            FrameBody::Close(close) => close.encode(out),
+        }
+        end_frame(out, start);
+    }
+}
+
+impl FrameBody {
+    /// Reads the fields of any performative but a transfer.
+    #[inline]
+    fn read(reader: &mut Reader<'_>, found: u64) -> Result<Self, DecodeError> {
+        let unexpected = DecodeError::UnexpectedDescriptor { expected: EXPECTED_PERFORMATIVE, found };
+        let Ok(code) = u8::try_from(found) else { return Err(unexpected) };
+        match code {
+            _ if code == descriptor::FLOW.code => reader.fields("flow", Flow::read).map(Self::Flow),
+            _ if code == descriptor::DISPOSITION.code => {
+                reader.fields("disposition", Disposition::read).map(Self::Disposition)
+            }
+            _ if code == descriptor::OPEN.code => {
+                reader.fields("open", Open::read).map(|open| Self::Open(Box::new(open)))
+            }
+            _ if code == descriptor::BEGIN.code => {
+                reader.fields("begin", Begin::read).map(|begin| Self::Begin(Box::new(begin)))
+            }
+            _ if code == descriptor::ATTACH.code => {
+                reader.fields("attach", Attach::read).map(|attach| Self::Attach(Box::new(attach)))
+            }
+            _ if code == descriptor::DETACH.code => reader.fields("detach", Detach::read).map(Self::Detach),
+            _ if code == descriptor::END.code => reader.fields("end", End::read).map(Self::End),
+            _ if code == descriptor::CLOSE.code => reader.fields("close", Close::read).map(Self::Close),
+            _ => Err(unexpected),
+        }
+    }
+}
+
+impl SaslFrame {
+    /// Reads one whole SASL frame, header included.
+    pub fn decode(mut frame: Bytes) -> Result<Self, DecodeError> {
+        let (header, _) = frame_header(&frame, FRAME_TYPE_SASL)?;
+        frame.advance(header);
+        let mut reader = Reader::new(&frame);
+        let found = reader.descriptor(EXPECTED_SASL)?;
+        let unexpected = DecodeError::UnexpectedDescriptor { expected: EXPECTED_SASL, found };
+        let Ok(code) = u8::try_from(found) else { return Err(unexpected) };
+        let body = match code {
+            _ if code == descriptor::SASL_MECHANISMS.code => {
+                reader.fields("sasl-mechanisms", SaslMechanisms::read).map(Self::Mechanisms)
+            }
+            _ if code == descriptor::SASL_INIT.code => {
+                reader.fields("sasl-init", SaslInit::read).map(Self::Init)
+            }
+            _ if code == descriptor::SASL_CHALLENGE.code => {
+                reader.fields("sasl-challenge", SaslChallenge::read).map(Self::Challenge)
+            }
+            _ if code == descriptor::SASL_RESPONSE.code => {
+                reader.fields("sasl-response", SaslResponse::read).map(Self::Response)
+            }
+            _ if code == descriptor::SASL_OUTCOME.code => {
+                reader.fields("sasl-outcome", SaslOutcome::read).map(Self::Outcome)
+            }
+            _ => Err(unexpected),
+        }?;
+        reader.finish()?;
+        Ok(body)
+    }
+
+    /// Appends the frame.
+    pub fn encode<O: Output>(&self, out: &mut O) {
+        let start = begin_frame(out, FRAME_TYPE_SASL, 0);
+        match self {
+            Self::Mechanisms(mechanisms) => mechanisms.encode(out),
+            Self::Init(init) => init.encode(out),
+            Self::Challenge(challenge) => challenge.encode(out),
+            Self::Response(response) => response.encode(out),
+            Self::Outcome(outcome) => outcome.encode(out),
+        }
+        end_frame(out, start);
+    }
+}
+
+/// Appends a frame header whose size [`end_frame`] fills in.
+#[inline]
+pub(crate) fn begin_frame<O: Output>(out: &mut O, frame_type: u8, channel: u16) -> usize {
+    let start = out.position();
+    let [high, low] = channel.to_be_bytes();
+    out.put(&[0, 0, 0, 0, 2, frame_type, high, low]);
+    start
+}
+
+/// Fills in the size of the frame that began at `start`.
+#[inline]
+pub(crate) fn end_frame<O: Output>(out: &mut O, start: usize) {
+    let size = wire_length(out.position().saturating_sub(start));
+    patch_u32(out, start, size);
+}

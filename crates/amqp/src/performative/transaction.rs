@@ -1,0 +1,54 @@
+//! What is sent to a coordinator as the body of a message (AMQP 1.0 4.5.2, 4.5.3).
+
+use bytes::Bytes;
+
+use crate::decode::{Composite, FieldReader, Reader};
+use crate::descriptor::{self, Descriptor};
+use crate::encode::{FieldWriter, Output};
+use crate::error::DecodeError;
+use crate::value::Value;
+
+/// Asks for a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Declare {
+    /// An id of a distributed transaction; nobody uses it.
+    pub global_id: Option<Value>,
+}
+
+/// Ends a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Discharge {
+    /// The transaction's id.
+    pub txn_id: Bytes,
+    /// Whether to roll back.
+    pub fail: bool,
+}
+
+impl Composite for Declare {
+    const DESCRIPTOR: Descriptor = descriptor::DECLARE;
+
+    #[inline]
+    fn read(fields: &mut FieldReader<'_, '_>) -> Result<Self, DecodeError> {
+        Ok(Self { global_id: fields.optional("global-id", Reader::value)? })
+    }
+
+    #[inline]
+    fn write<O: Output>(&self, fields: &mut FieldWriter<'_, O>) {
+        fields.field(&self.global_id);
+    }
+}
+
+impl Composite for Discharge {
+    const DESCRIPTOR: Descriptor = descriptor::DISCHARGE;
+
+    #[inline]
+    fn read(fields: &mut FieldReader<'_, '_>) -> Result<Self, DecodeError> {
+        Ok(Self { txn_id: fields.required("txn-id", Reader::binary)?, fail: fields.flag("fail")? })
+    }
+
+    #[inline]
+    fn write<O: Output>(&self, fields: &mut FieldWriter<'_, O>) {
+        fields.field(&self.txn_id);
+        fields.flag(self.fail);
+    }
+}
