@@ -51,7 +51,7 @@ pub struct Intake {
 }
 
 /// How a queue or subscription gives messages out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outlet {
     /// How long a lock lasts without renewal.
     pub lock_duration: Span,
@@ -70,7 +70,7 @@ pub struct Outlet {
 }
 
 /// A queue: an intake and an outlet with messages between.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct QueueDescription {
     /// What every entity has.
     pub shared: Shared,
@@ -92,7 +92,7 @@ pub struct TopicDescription {
 }
 
 /// A subscription: an outlet fed by its topic, through rules.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionDescription {
     /// What every entity has.
     pub shared: Shared,

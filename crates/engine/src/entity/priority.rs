@@ -10,6 +10,7 @@ use crate::level::Level;
 use crate::time::Span;
 use std::fmt;
 use std::sync::Arc;
+use vorrang_filter::Filter;
 
 /// The longest name of a class, in characters.
 pub const CLASS_NAME_CHARS_MAX: usize = 50;
@@ -157,16 +158,16 @@ impl Default for Rescue {
 }
 
 /// Messages that match `filter` are of `class`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PriorityRule {
-    /// A Service Bus SQL filter.
-    pub filter: Arc<str>,
+    /// A Service Bus filter, in practice an SQL one.
+    pub filter: Filter,
     /// One of the entity's classes.
     pub class: ClassName,
 }
 
 /// Everything that decides order in one queue or subscription.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PrioritySettings {
     /// Classes beside, or instead of, the built-in ones of the same name.
     pub classes: Vec<Class>,
@@ -373,10 +374,7 @@ mod tests {
                 Class { target_wait: Some(Span(0)), ..class("c", 3) },
             ],
             policy: Policy::Aged { step: Span(0) },
-            rules: vec![PriorityRule {
-                filter: Arc::from("1=1"),
-                class: ClassName::parse("unknown").unwrap(),
-            }],
+            rules: vec![PriorityRule { filter: Filter::True, class: ClassName::parse("unknown").unwrap() }],
             ..PrioritySettings::default()
         };
         assert_eq!(
@@ -401,7 +399,7 @@ mod tests {
             };
             assert_eq!(problems(&settings).is_empty(), sound, "{count} classes");
         }
-        let rule = PriorityRule { filter: Arc::from("1=1"), class: ClassName::parse("high").unwrap() };
+        let rule = PriorityRule { filter: Filter::True, class: ClassName::parse("high").unwrap() };
         for (count, sound) in [(limits.priority_rules_max, true), (limits.priority_rules_max + 1, false)] {
             let settings =
                 PrioritySettings { rules: vec![rule.clone(); count], ..PrioritySettings::default() };

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A property with its new value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each variant is the property of the same name; see the descriptions")]
 pub enum Setting {
     LockDuration(Span),
