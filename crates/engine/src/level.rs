@@ -22,3 +22,18 @@ impl fmt::Display for Level {
         self.0.fmt(f)
     }
 }
+
+/// What gave a message its level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LevelOrigin {
+    /// One of the entity's priority rules.
+    Rule,
+    /// The application property `Priority`.
+    Property,
+    /// AMQP's `header.priority`.
+    Header,
+    /// The entity's default.
+    Default,
+    /// An operator, later.
+    Operator,
+}
