@@ -9,7 +9,7 @@ use crate::constructor as code;
 use crate::descriptor::Descriptor;
 use crate::text::{Symbol, Text};
 use crate::uuid::Uuid;
-use crate::value::{Array, List, Map, Timestamp, Value};
+use crate::value::{Array, Encoded, List, Map, Timestamp, Value};
 
 /// A buffer that grows at its end and can be patched behind.
 pub trait Output {
@@ -19,6 +19,8 @@ pub trait Output {
     fn written(&mut self) -> &mut [u8];
     /// Number of bytes so far.
     fn position(&self) -> usize;
+    /// Takes back everything behind `position`.
+    fn truncate(&mut self, position: usize);
 }
 
 impl Output for Vec<u8> {
@@ -36,6 +38,11 @@ impl Output for Vec<u8> {
     fn position(&self) -> usize {
         self.len()
     }
+
+    #[inline]
+    fn truncate(&mut self, position: usize) {
+        Vec::truncate(self, position);
+    }
 }
 
 impl Output for BytesMut {
@@ -52,6 +59,11 @@ impl Output for BytesMut {
     #[inline]
     fn position(&self) -> usize {
         self.len()
+    }
+
+    #[inline]
+    fn truncate(&mut self, position: usize) {
+        BytesMut::truncate(self, position);
     }
 }
 
@@ -395,16 +407,70 @@ pub fn put_composite<O: Output>(
     let mut writer = FieldWriter { out, count: 0 };
     fields(&mut writer);
     let count = writer.count;
-    finish_list(out, head, count);
+    finish_compound(out, head, [code::LIST_8, code::LIST_32], count);
 }
 
-/// Fills in the head of a list that began with three bytes at `head`, widening it if the short form is too small.
-fn finish_list<O: Output>(out: &mut O, head: usize, count: u32) {
+/// Writes the entries of a map and counts them.
+#[derive(Debug)]
+pub struct MapWriter<'o, O> {
+    out: &'o mut O,
+    items: u32,
+}
+
+impl<O: Output> MapWriter<'_, O> {
+    /// Writes an entry.
+    #[inline]
+    pub fn entry(&mut self, key: &impl Encode, value: &impl Encode) {
+        key.encode(self.out);
+        value.encode(self.out);
+        self.items = self.items.saturating_add(2);
+    }
+
+    /// Writes an entry whose key is a symbol.
+    #[inline]
+    pub fn symbol(&mut self, key: &str, value: &impl Encode) {
+        put_symbol(self.out, key);
+        value.encode(self.out);
+        self.items = self.items.saturating_add(2);
+    }
+
+    /// Writes an entry whose key and value are encoded already.
+    pub fn encoded(&mut self, key: Encoded<'_>, value: Encoded<'_>) {
+        self.out.put(key.as_bytes());
+        self.out.put(value.as_bytes());
+        self.items = self.items.saturating_add(2);
+    }
+
+    /// Copies the entries of `map` byte for byte, but for those whose key, as symbol or string, is `replaced`.
+    pub fn keep_except(&mut self, map: &Map, replaced: &[&str]) {
+        for (key, value) in map.encoded_iter() {
+            let is_replaced =
+                key.text_bytes().is_some_and(|name| replaced.iter().any(|other| other.as_bytes() == name));
+            if !is_replaced {
+                self.encoded(key, value);
+            }
+        }
+    }
+}
+
+/// Writes a map with the entries that `entries` writes.
+#[inline]
+pub fn put_map<O: Output>(out: &mut O, entries: impl FnOnce(&mut MapWriter<'_, O>)) {
+    let head = out.position();
+    out.put(&[code::MAP_8, 0, 0]);
+    let mut writer = MapWriter { out, items: 0 };
+    entries(&mut writer);
+    let items = writer.items;
+    finish_compound(out, head, [code::MAP_8, code::MAP_32], items);
+}
+
+/// Fills in the head of a compound value that began with three bytes at `head`, widening it if the short form is too small.
+fn finish_compound<O: Output>(out: &mut O, head: usize, [short, long]: [u8; 2], count: u32) {
     let items = head.saturating_add(3);
     let length = out.position().saturating_sub(items);
     if let (Ok(size), Ok(count)) = (u8::try_from(length.saturating_add(1)), u8::try_from(count)) {
         if let Some(place) = out.written().get_mut(head..).and_then(<[u8]>::first_chunk_mut::<3>) {
-            *place = [code::LIST_8, size, count];
+            *place = [short, size, count];
         }
         return;
     }
@@ -414,6 +480,6 @@ fn finish_list<O: Output>(out: &mut O, head: usize, count: u32) {
     if let Some(place) = out.written().get_mut(head..).and_then(<[u8]>::first_chunk_mut::<9>) {
         let [s0, s1, s2, s3] = wire_length(length.saturating_add(4)).to_be_bytes();
         let [c0, c1, c2, c3] = count.to_be_bytes();
-        *place = [code::LIST_32, s0, s1, s2, s3, c0, c1, c2, c3];
+        *place = [long, s0, s1, s2, s3, c0, c1, c2, c3];
     }
 }

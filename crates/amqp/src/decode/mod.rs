@@ -16,7 +16,7 @@ use crate::constructor as code;
 use crate::error::DecodeError;
 use crate::text::{Symbol, Text, check_utf8};
 use crate::uuid::Uuid;
-use crate::value::{Array, Described, List, Map, Timestamp, Value};
+use crate::value::{Array, Described, Encoded, List, Map, Timestamp, Value};
 
 /// A place in a buffer, and what may still be done with the rest of it.
 #[derive(Debug)]
@@ -45,6 +45,18 @@ impl<'b> Reader<'b> {
     /// Reads a slice that an earlier reader checked and paid for.
     pub(crate) fn of_checked(source: &'b Bytes) -> Self {
         Self { source, rest: source, budget: Budget::of_checked() }
+    }
+
+    /// Reads `part` of `source`, with a budget to match its length.
+    #[inline]
+    pub(crate) fn of_part(source: &'b Bytes, part: &'b [u8]) -> Self {
+        Self { source, rest: part, budget: Budget::for_input(part.len()) }
+    }
+
+    /// Reads `part` of `source`, which an earlier reader checked and paid for.
+    #[inline]
+    pub(crate) fn of_checked_part(source: &'b Bytes, part: &'b [u8]) -> Self {
+        Self { source, rest: part, budget: Budget::of_checked() }
     }
 
     /// Bytes that are left.
@@ -102,6 +114,17 @@ impl<'b> Reader<'b> {
     #[cold]
     fn truncated(&self, needed: usize) -> DecodeError {
         DecodeError::Truncated { needed, available: self.rest.len() }
+    }
+
+    /// The next byte, which stays where it is.
+    #[inline]
+    pub(crate) fn peek(&self) -> Result<u8, DecodeError> {
+        self.rest.first().copied().ok_or_else(|| self.truncated(1))
+    }
+
+    /// What is left, shared with the source.
+    pub(crate) fn shared_rest(&self) -> Bytes {
+        self.share(self.rest)
     }
 
     /// A slice of the source that shares its memory.
@@ -307,6 +330,25 @@ impl<'b> Reader<'b> {
         }
     }
 
+    /// Passes over one value by the sizes on its outside, without a look at what is in it.
+    pub fn skip_by_size(&mut self) -> Result<(), DecodeError> {
+        let mut constructor = self.byte()?;
+        while constructor == code::DESCRIBED {
+            self.budget.charge(1)?;
+            self.skip_descriptor()?;
+            constructor = self.byte()?;
+        }
+        match constructor {
+            code::LIST_8 | code::MAP_8 | code::ARRAY_8 | code::STRING_8 | code::SYMBOL_8 => {
+                self.variable(false).map(drop)
+            }
+            code::LIST_32 | code::MAP_32 | code::ARRAY_32 | code::STRING_32 | code::SYMBOL_32 => {
+                self.variable(true).map(drop)
+            }
+            _ => self.skip_of(constructor),
+        }
+    }
+
     /// Checks that `body` is exactly `count` values.
     fn check_items(&mut self, body: &'b [u8], count: u32) -> Result<(), DecodeError> {
         self.inside(body, |reader| {
@@ -359,7 +401,7 @@ impl<'b> Reader<'b> {
 }
 
 /// Looks at slices that were checked before. `None` cannot happen there; it ends the iteration rather than the process.
-impl Reader<'_> {
+impl<'b> Reader<'b> {
     pub(crate) fn checked_value(&mut self) -> Option<Value> {
         let value = self.value();
         debug_assert!(value.is_ok(), "a checked slice holds values: {value:?}");
@@ -390,16 +432,31 @@ impl Reader<'_> {
         Some(constructor.descriptors.iter().rev().fold(value, wrap))
     }
 
-    /// Whether the next value is a string or symbol of these bytes. Does not move.
-    pub(crate) fn next_text_is(&self, expected: &[u8]) -> bool {
-        let found = match self.rest {
+    /// The next value, still encoded.
+    pub(crate) fn checked_encoded(&mut self) -> Option<Encoded<'b>> {
+        let before = self.rest;
+        self.skip_checked()?;
+        let length = before.len().checked_sub(self.rest.len())?;
+        Some(Encoded::new(self.source, before.get(..length)?))
+    }
+
+    /// A map whose entries were checked in their place.
+    pub(crate) fn checked_map(&mut self) -> Option<Map> {
+        let wide = self.byte().ok()? == code::MAP_32;
+        let (body, count) = self.compound(wide).ok()?;
+        Some(Map::from_checked(self.share(body), count))
+    }
+
+    /// The bytes of the next value if it is a string or symbol. Does not move.
+    pub(crate) fn next_text(&self) -> Option<&'b [u8]> {
+        match self.rest {
             [code::STRING_8 | code::SYMBOL_8, length, rest @ ..] => rest.get(..usize::from(*length)),
             [code::STRING_32 | code::SYMBOL_32, a, b, c, d, rest @ ..] => {
-                usize_of(u32::from_be_bytes([*a, *b, *c, *d])).ok().and_then(|length| rest.get(..length))
+                let length = usize_of(u32::from_be_bytes([*a, *b, *c, *d])).ok()?;
+                rest.get(..length)
             }
             _ => None,
-        };
-        found == Some(expected)
+        }
     }
 }
 

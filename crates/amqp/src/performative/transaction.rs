@@ -52,3 +52,32 @@ impl Composite for Discharge {
         fields.flag(self.fail);
     }
 }
+
+/// What a coordinator can be asked; the `amqp-value` of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoordinatorRequest {
+    /// For a new transaction.
+    Declare(Declare),
+    /// For the end of one.
+    Discharge(Discharge),
+}
+
+impl CoordinatorRequest {
+    /// Reads the encoded value of a message's body.
+    pub fn decode(encoded: &Bytes) -> Result<Self, DecodeError> {
+        const EXPECTED: &str = "declare or discharge";
+        let mut reader = Reader::new(encoded);
+        let found = reader.descriptor(EXPECTED)?;
+        let request = match u8::try_from(found) {
+            Ok(code) if code == descriptor::DECLARE.code => {
+                reader.fields(descriptor::DECLARE.name, Declare::read).map(Self::Declare)
+            }
+            Ok(code) if code == descriptor::DISCHARGE.code => {
+                reader.fields(descriptor::DISCHARGE.name, Discharge::read).map(Self::Discharge)
+            }
+            _ => Err(DecodeError::UnexpectedDescriptor { expected: EXPECTED, found }),
+        }?;
+        reader.finish()?;
+        Ok(request)
+    }
+}

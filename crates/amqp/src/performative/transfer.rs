@@ -22,7 +22,8 @@ pub struct Transfer {
     pub delivery_id: Option<u32>,
     /// The delivery's name on the link; on the first frame, optional on the others.
     pub delivery_tag: Option<DeliveryTag>,
-    /// What the payload is; on the first frame, optional on the others. Always written, 0 when null.
+    /// What the payload is; on the first frame, optional on the others.
+    /// Null is written as 0 on a first frame: rhea decodes a message only if its format is spelled out.
     pub message_format: Option<u32>,
     /// Whether the sender has forgotten the delivery already; null means false on the first frame.
     pub settled: Option<bool>,
@@ -38,6 +39,12 @@ pub struct Transfer {
     pub aborted: bool,
     /// Whether the sender can wait for an answer.
     pub batchable: bool,
+}
+
+impl Transfer {
+    fn written_format(&self) -> Option<u32> {
+        self.message_format.or(self.delivery_id.map(|_| MESSAGE_FORMAT_PLAIN))
+    }
 }
 
 impl Composite for Transfer {
@@ -65,8 +72,7 @@ impl Composite for Transfer {
         fields.field(&self.handle);
         fields.field(&self.delivery_id);
         fields.field(&self.delivery_tag);
-        // rhea decodes a message only if the format is spelled out.
-        fields.field(&self.message_format.unwrap_or(MESSAGE_FORMAT_PLAIN));
+        fields.field(&self.written_format());
         fields.field(&self.settled);
         fields.flag(self.more);
         fields.field(&self.rcv_settle_mode);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::decode::Reader;
 use crate::encode::Encode;
-use crate::value::Value;
+use crate::value::{Encoded, Value};
 
 /// A map: link properties, annotations, filters, error details, management bodies.
 ///
@@ -39,11 +39,17 @@ impl Map {
         (0..self.len()).map_while(move |_| Some((reader.checked_value()?, reader.checked_value()?)))
     }
 
+    /// Keys and values in order, still encoded.
+    pub fn encoded_iter(&self) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> + '_ {
+        let mut reader = Reader::of_checked(&self.entries);
+        (0..self.len()).map_while(move |_| Some((reader.checked_encoded()?, reader.checked_encoded()?)))
+    }
+
     /// The value under a key written as symbol or as string.
     pub fn value(&self, key: &str) -> Option<Value> {
         let mut reader = Reader::of_checked(&self.entries);
         for _ in 0..self.len() {
-            if reader.next_text_is(key.as_bytes()) {
+            if reader.next_text() == Some(key.as_bytes()) {
                 reader.skip_checked()?;
                 return reader.checked_value();
             }

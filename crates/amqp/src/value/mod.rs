@@ -5,6 +5,7 @@
 //! costs no more memory than the bytes it came in, whatever it claims, and goes out again byte for byte as it came.
 
 mod array;
+mod encoded;
 mod list;
 mod map;
 
@@ -13,6 +14,7 @@ use std::fmt;
 use bytes::Bytes;
 
 pub use array::{Array, ArrayElement};
+pub use encoded::Encoded;
 pub use list::{List, ListBuilder};
 pub use map::{Map, MapBuilder};
 
