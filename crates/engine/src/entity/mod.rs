@@ -7,6 +7,7 @@ pub mod authorization;
 pub mod catalogue;
 pub mod description;
 pub mod idle;
+pub mod level;
 pub mod limits;
 pub mod name;
 pub mod path;

@@ -224,7 +224,7 @@ impl Catalogue {
 
 /// After how long without use an entity deletes itself. One that forwards is used by nobody but its
 /// senders and is kept for ever, as in Service Bus.
-fn idle_after(entity: &Entity) -> Span {
+pub(super) fn idle_after(entity: &Entity) -> Span {
     match entity.outlet() {
         Some(outlet) if outlet.forward_to.is_some() => Span::FOREVER,
         _ => entity.shared().auto_delete_on_idle,

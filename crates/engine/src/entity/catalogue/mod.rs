@@ -14,6 +14,7 @@ mod decide;
 mod forwarding;
 mod refusal;
 mod request;
+mod restore;
 
 pub use change::{Change, Removed};
 pub use refusal::Refusal;

@@ -157,6 +157,16 @@ proptest! {
             prop_assert_eq!(&Model::of(&book.catalogue), &model);
         }
         prop_assert_eq!(&Model::of(&replayed), &model);
+        let mut restored = Catalogue::default();
+        let (next_entity, next_rule) = book.catalogue.next_numbers();
+        restored.restore_numbers(next_entity, next_rule);
+        for (entity, accessed) in book.catalogue.parts() {
+            prop_assert_eq!(restored.restore(&entity, accessed), Some(()));
+            prop_assert_eq!(restored.restore(&entity, accessed), None);
+        }
+        prop_assert_eq!(&Model::of(&restored), &model);
+        prop_assert_eq!(restored.next_numbers(), book.catalogue.next_numbers());
+        prop_assert_eq!(restored.idle().next_due(), book.catalogue.idle().next_due());
         for entity in book.catalogue.entities() {
             let Some(topic) = entity.topic() else { continue };
             let mut counted = FilterCounts::default();
