@@ -12,8 +12,10 @@ pub mod id;
 pub mod level;
 pub mod limits;
 pub mod message;
+pub mod observe;
 pub mod payloads;
 pub mod refusal;
+mod store;
 pub mod text;
 pub mod time;
 
