@@ -6,6 +6,7 @@ use crate::correlation::Correlation;
 use crate::environment::Environment;
 use crate::error::FilterError;
 use crate::message::Message;
+use crate::sql::Sql;
 
 /// Decides whether a rule matches a message. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,8 +15,22 @@ pub enum Filter {
     True,
     /// Matches no message.
     False,
+    /// Matches where a SQL condition is true.
+    Sql(Arc<Sql>),
     /// Matches by equality of fields.
     Correlation(Arc<Correlation>),
+}
+
+impl From<Sql> for Filter {
+    fn from(filter: Sql) -> Self {
+        Self::Sql(Arc::new(filter))
+    }
+}
+
+impl From<Correlation> for Filter {
+    fn from(filter: Correlation) -> Self {
+        Self::Correlation(Arc::new(filter))
+    }
 }
 
 impl Filter {
@@ -24,11 +39,12 @@ impl Filter {
     pub fn matches(
         &self,
         message: &dyn Message,
-        _environment: &mut Environment<'_>,
+        environment: &mut Environment<'_>,
     ) -> Result<bool, FilterError> {
         match self {
             Self::True => Ok(true),
             Self::False => Ok(false),
+            Self::Sql(filter) => filter.matches(message, environment),
             Self::Correlation(filter) => Ok(filter.matches(message)),
         }
     }

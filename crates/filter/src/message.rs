@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::changes::{Change, Changes};
 use crate::name;
 use crate::system::SystemProperty;
 use crate::value::{Value, ValueRef};
@@ -76,6 +77,40 @@ impl MapMessage {
     /// The application properties in order.
     pub fn user_properties(&self) -> impl Iterator<Item = (&str, Option<&Value>)> {
         self.user.iter().map(|(name, value)| (&**name, value.as_ref()))
+    }
+
+    /// Changes the message as an action decided.
+    pub fn apply(&mut self, changes: &Changes) {
+        for change in changes {
+            match change {
+                Change::SetUser { name, value } => self.replace(name, value.clone()),
+                Change::RemoveUser { name } => self.user.retain(|(existing, _)| !name::same(existing, name)),
+                Change::SetSystem { property, value } => {
+                    self.system.insert(*property, value.clone());
+                }
+                Change::RemoveSystem { property } => {
+                    self.system.remove(property);
+                }
+            }
+        }
+    }
+
+    fn replace(&mut self, name: &str, value: Value) {
+        let place = name::position(self.user.iter().map(|(name, _)| &**name), name);
+        let kept = place
+            .and_then(|place| self.user.get(place))
+            .map_or_else(|| name.into(), |(name, _)| name.clone());
+        let mut value = Some(Some(value));
+        self.user.retain_mut(|(existing, current)| {
+            if *existing == kept {
+                *current = value.take().flatten();
+                return true;
+            }
+            !name::same(existing, name)
+        });
+        if let Some(value) = value {
+            self.user.push((kept, value));
+        }
     }
 
     fn put(&mut self, name: &str, value: Option<Value>) {
