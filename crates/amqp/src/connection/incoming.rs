@@ -1,0 +1,172 @@
+//! Transfers in: checking them against window and credit, and putting deliveries of many frames together.
+
+use bytes::{Bytes, BytesMut};
+
+use super::Connection;
+use super::event::{Delivery, Event, LinkId};
+use super::link::{Assembly, Direction, LinkEntry, LinkState};
+use super::receive::Fault;
+use super::serial::Serial;
+use super::session::SessionState;
+use super::violation::Violation;
+use crate::performative::{MESSAGE_FORMAT_PLAIN, Transfer};
+
+impl Connection {
+    #[inline]
+    pub(super) fn on_transfer(
+        &mut self,
+        channel: u16,
+        transfer: Transfer,
+        payload: Bytes,
+    ) -> Result<(), Fault> {
+        let session_slot =
+            self.channels.get(u32::from(channel)).ok_or(Violation::UnknownChannel { channel })?;
+        let unsettled_max = self.stage().unsettled_max;
+        let Some(session) = self.sessions.get_mut(session_slot) else { return Ok(()) };
+        if session.state == SessionState::Ending {
+            return Ok(());
+        }
+        if !session.windows.on_transfer() {
+            return Err(Fault::Session(session_slot, Violation::WindowExceeded));
+        }
+        let reopen = session.windows.wants_reopening();
+        let handle = transfer.handle;
+        let unattached = || Fault::Session(session_slot, Violation::UnattachedHandle { handle });
+        let slot = session.handles.get(handle).ok_or_else(unattached)?;
+        let id = self.links.key(slot).map(LinkId).ok_or_else(unattached)?;
+        let link = match self.links.get_mut(slot) {
+            Some(LinkEntry::Live(link)) => link,
+            // It crossed our detach.
+            Some(LinkEntry::Leaving(_)) | None => return Ok(()),
+        };
+        match link.state {
+            LinkState::Attached => {}
+            LinkState::Refused => return Ok(()),
+            LinkState::Asked | LinkState::Asking => return Err(unattached()),
+        }
+        let Direction::Receiving(credit) = &mut link.flow else {
+            return Err(Fault::Link(slot, Violation::WrongDirection));
+        };
+        if link.assembly.is_some() {
+            self.continue_assembly(session_slot, slot, id, transfer, &payload)?;
+        } else {
+            let Some(delivery) = transfer.delivery_id.map(Serial::new) else {
+                return Err(Fault::Link(slot, Violation::DeliveryMixed("a first frame needs a delivery id")));
+            };
+            let tolerance = self.limits.credit_overrun_max;
+            if !credit.on_delivery(tolerance) {
+                return Err(Fault::Link(slot, Violation::CreditExceeded { tolerance }));
+            }
+            if !transfer.aborted {
+                let settled = transfer.settled == Some(true);
+                if !settled {
+                    if session.received.len() >= usize::try_from(unsettled_max).unwrap_or(usize::MAX) {
+                        let violation = Violation::UnsettledExceeded { limit: unsettled_max };
+                        return Err(Fault::Link(slot, violation));
+                    }
+                    if session.received.push(delivery, slot, ()).is_err() {
+                        let violation = Violation::DeliveryOrder { delivery: delivery.get() };
+                        return Err(Fault::Session(session_slot, violation));
+                    }
+                    link.unsettled = link.unsettled.saturating_add(1);
+                }
+                let fits = u64::try_from(payload.len()).is_ok_and(|length| length <= link.message_bytes_max);
+                if fits && !transfer.more {
+                    self.events.push_back(Event::Delivery(Delivery {
+                        link: id,
+                        delivery,
+                        tag: transfer.delivery_tag.unwrap_or_default(),
+                        message_format: transfer.message_format.unwrap_or(MESSAGE_FORMAT_PLAIN),
+                        settled,
+                        state: transfer.state.map(Box::new),
+                        payload,
+                    }));
+                } else {
+                    link.assembly = Some(Box::new(Assembly {
+                        delivery,
+                        tag: transfer.delivery_tag.unwrap_or_default(),
+                        message_format: transfer.message_format.unwrap_or(MESSAGE_FORMAT_PLAIN),
+                        settled,
+                        tracked: !settled,
+                        state: None,
+                        payload: BytesMut::new(),
+                        too_large: false,
+                    }));
+                    self.continue_assembly(session_slot, slot, id, transfer, &payload)?;
+                }
+            }
+        }
+        if reopen {
+            self.write_session_flow(session_slot);
+        }
+        Ok(())
+    }
+
+    /// Adds a frame to the delivery a link is putting together, and hands it over when it was the last.
+    fn continue_assembly(
+        &mut self,
+        session_slot: u32,
+        slot: u32,
+        id: LinkId,
+        transfer: Transfer,
+        payload: &Bytes,
+    ) -> Result<(), Fault> {
+        let assembly_max = self.stage().assembly_bytes_max;
+        let Some(LinkEntry::Live(link)) = self.links.get_mut(slot) else { return Ok(()) };
+        let limit = link.message_bytes_max;
+        let Some(assembly) = link.assembly.as_mut() else { return Ok(()) };
+        if transfer.delivery_id.is_some_and(|delivery| Serial::new(delivery) != assembly.delivery) {
+            return Err(Fault::Link(slot, Violation::DeliveryMixed("frames of two deliveries on one link")));
+        }
+        assembly.settled |= transfer.settled == Some(true);
+        if transfer.state.is_some() {
+            assembly.state = transfer.state;
+        }
+        let held = u64::try_from(assembly.payload.len()).unwrap_or(u64::MAX);
+        let added = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+        if transfer.aborted || assembly.too_large || held.saturating_add(added) > limit {
+            // Nothing of an oversized or aborted message is kept, however long it goes on.
+            assembly.too_large |= !transfer.aborted;
+            assembly.payload = BytesMut::new();
+            self.assembly_bytes = self.assembly_bytes.saturating_sub(held);
+        } else {
+            let total = self.assembly_bytes.saturating_add(added);
+            if total > assembly_max {
+                return Err(Fault::Link(slot, Violation::AssemblyExceeded { limit: assembly_max }));
+            }
+            self.assembly_bytes = total;
+            // Copied, since small frames would otherwise each keep a whole read buffer alive.
+            assembly.payload.extend_from_slice(payload);
+        }
+        if transfer.more && !transfer.aborted {
+            return Ok(());
+        }
+        let Some(assembly) = link.assembly.take() else { return Ok(()) };
+        if assembly.tracked && (assembly.settled || transfer.aborted) {
+            link.unsettled = link.unsettled.saturating_sub(1);
+            if let Some(session) = self.sessions.get_mut(session_slot) {
+                session.received.settle(assembly.delivery);
+            }
+        }
+        if transfer.aborted {
+            return Ok(());
+        }
+        if assembly.too_large {
+            let (delivery, settled) = (assembly.delivery, assembly.settled);
+            self.events.push_back(Event::TooLarge { link: id, delivery, settled, limit });
+            return Ok(());
+        }
+        let bytes = u64::try_from(assembly.payload.len()).unwrap_or(u64::MAX);
+        self.assembly_bytes = self.assembly_bytes.saturating_sub(bytes);
+        self.events.push_back(Event::Delivery(Delivery {
+            link: id,
+            delivery: assembly.delivery,
+            tag: assembly.tag,
+            message_format: assembly.message_format,
+            settled: assembly.settled,
+            state: assembly.state.map(Box::new),
+            payload: assembly.payload.freeze(),
+        }));
+        Ok(())
+    }
+}
