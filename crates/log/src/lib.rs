@@ -1,1 +1,53 @@
-//! Placeholder.
+//! The durable log: what is acknowledged survives anything short of losing the disk.
+//!
+//! This crate knows bytes, not what a message means. Its owner encodes *records* into a
+//! [`Batch`]; a batch is committed as one [`Entry`] to a ring of recycled [segments](segment) and
+//! is durable when the [`Log`] says so. Records are read back by [`Location`] with a [`Reader`],
+//! verified each time. Live records of old segments move to [extents](extent); the owner's state
+//! is kept in [snapshots](snapshot); [recovery](Opening) is the newest snapshot and replay.
+//!
+//! ```text
+//! let mut opening = Opening::begin(disk, options)?;
+//! while let Some(block) = opening.snapshot()…next_block()? { load }
+//! let recovered = opening.replay(|entry| apply(entry))?;
+//! let mut log = recovered.start(notify, now_ms)?;
+//! ```
+//!
+//! Everything that touches files goes through [`disk::Disk`], so the whole log runs, crashes and
+//! recovers inside a simulation as well.
+
+pub mod batch;
+pub mod dice;
+pub mod disk;
+pub mod entry;
+pub mod extent;
+pub mod location;
+mod log;
+mod options;
+mod pace;
+mod reader;
+pub mod record;
+mod recovery;
+mod ring;
+mod room;
+pub mod segment;
+mod shared;
+pub mod snapshot;
+mod supply;
+mod units;
+
+pub use batch::{Batch, BatchError, Limits, Part};
+pub use entry::{ChainHash, Entry, EntryError};
+pub use extent::ExtentWriter;
+pub use location::{Epoch, Location, Position, Region};
+pub use log::Log;
+pub use options::{Options, OptionsError};
+pub use pace::Pace;
+pub use reader::{ReadError, Reader};
+pub use record::{Record, RecordError, RecordView};
+pub use recovery::{Damage, Findings, OpenError, Opening, Recovered};
+pub use ring::Failure;
+pub use room::{Appending, NoRoom};
+pub use shared::{Notice, Notify};
+pub use snapshot::{SnapshotReader, SnapshotWriter};
+pub use supply::{Pressure, Upkeep};

@@ -1,0 +1,243 @@
+//! The batch being built: records encoded into the buffer that will be written.
+//!
+//! A batch knows where it will lie before anything is written, so every record has its location
+//! as soon as it is encoded. It is capped: once it holds [`Limits::batch_bytes`] it takes no more
+//! records, so one commit is never larger than the cap plus one record and never stalls others
+//! for longer. Payloads beyond [`Limits::record_bytes`] are written as several records
+//! ([`chunks`]) over as many batches as it takes, and a last record that lists them ([`Part`]).
+
+use crate::entry;
+use crate::location::{Location, Position};
+use crate::record::{self, RecordError, RecordView};
+use crate::units::{round_up, u32_at, u64_at};
+
+/// Sizes that bound every commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A batch that holds this many bytes takes no further record.
+    pub batch_bytes: usize,
+    /// The most bytes, fixed part and payload together, one record may have.
+    pub record_bytes: usize,
+}
+
+impl Default for Limits {
+    /// One megabyte keeps a commit near the disk's best rate at under a millisecond; 256 KiB
+    /// records keep even the largest message from holding up others.
+    fn default() -> Self {
+        Self { batch_bytes: 1 << 20, record_bytes: (256 << 10) + 512 }
+    }
+}
+
+impl Limits {
+    /// The most bytes an entry can take in a segment.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        let record = record::encoded_bytes(0, self.record_bytes);
+        round_up(entry::HEADER_BYTES + self.batch_bytes + record, entry::BLOCK_BYTES)
+    }
+}
+
+/// Why a record was not taken into a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// The record exceeds the limit; split it with [`chunks`].
+    #[error("record of {bytes} bytes exceeds the limit of {limit}")]
+    RecordTooLarge {
+        /// Bytes of fixed part and payload.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The fixed part exceeds its length field.
+    #[error("fixed part of {bytes} bytes exceeds the limit of 65535")]
+    FixedTooLarge {
+        /// Bytes of the fixed part.
+        bytes: usize,
+    },
+    /// The batch has reached its cap; submit it and go on with the next.
+    #[error("batch holds {bytes} bytes and its cap is {limit}")]
+    Full {
+        /// Bytes it holds.
+        bytes: usize,
+        /// The cap.
+        limit: usize,
+    },
+}
+
+/// Records on their way to the log, in the buffer that will be written.
+#[derive(Debug)]
+pub struct Batch {
+    pub(crate) records: Vec<u8>,
+    pub(crate) base: Location,
+    pub(crate) position: Position,
+    pub(crate) count: u32,
+    pub(crate) flags: u16,
+    pub(crate) now_ms: u64,
+    /// Set once its content is promised to a snapshot: nothing may be added.
+    pub(crate) closed: bool,
+    limits: Limits,
+}
+
+impl Batch {
+    /// An empty batch whose entry will lie at `base`, built in `buffer`.
+    pub fn new(mut buffer: Vec<u8>, base: Location, position: Position, limits: Limits) -> Self {
+        buffer.clear();
+        Self { records: buffer, base, position, count: 0, flags: 0, now_ms: 0, closed: false, limits }
+    }
+
+    /// Encodes a record and says where it will lie. The payload may come in parts.
+    pub fn record(&mut self, kind: u8, fixed: &[u8], payload: &[&[u8]]) -> Result<Location, BatchError> {
+        if self.is_full() {
+            return Err(BatchError::Full { bytes: self.bytes(), limit: self.limits.batch_bytes });
+        }
+        if fixed.len() > usize::from(u16::MAX) {
+            return Err(BatchError::FixedTooLarge { bytes: fixed.len() });
+        }
+        let payload_bytes = payload.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
+        let bytes = fixed.len().saturating_add(payload_bytes);
+        if bytes > self.limits.record_bytes {
+            return Err(BatchError::RecordTooLarge { bytes, limit: self.limits.record_bytes });
+        }
+        let location = self.here();
+        record::encode(&mut self.records, location, kind, fixed, payload);
+        self.count = self.count.checked_add(1).expect("a batch of a few megabytes holds fewer records");
+        Ok(location)
+    }
+
+    /// The commit it will be.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// How many records it holds.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether it holds no records.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of records in it.
+    pub fn bytes(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether it takes no further record.
+    pub fn is_full(&self) -> bool {
+        self.bytes() >= self.limits.batch_bytes
+    }
+
+    /// Reads back a record it holds. `None` if the location lies elsewhere.
+    pub fn read(&self, location: Location) -> Option<Result<RecordView<'_>, RecordError>> {
+        let offset = self.offset_of(location)?;
+        let bytes = self.records.get(offset..)?;
+        Some(record::decode(location, bytes).map(|(view, _)| view))
+    }
+
+    /// The bytes its entry takes in a segment, padding included.
+    pub(crate) fn padded_bytes(&self) -> usize {
+        round_up(entry::HEADER_BYTES + self.records.len(), entry::BLOCK_BYTES)
+    }
+
+    fn here(&self) -> Location {
+        let offset = entry::HEADER_BYTES + self.records.len();
+        self.base.plus(u32::try_from(offset).expect("a batch is a few megabytes"))
+    }
+
+    fn offset_of(&self, location: Location) -> Option<usize> {
+        let offset = usize::try_from(location.raw().checked_sub(self.base.raw())?).ok()?;
+        offset.checked_sub(entry::HEADER_BYTES).filter(|offset| *offset < self.records.len())
+    }
+}
+
+/// One record of a payload that was too large for a single one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Where the record lies.
+    pub location: Location,
+    /// Bytes of its payload.
+    pub bytes: u32,
+}
+
+/// Bytes a part takes in a list of parts.
+pub const PART_BYTES: usize = 12;
+
+impl Part {
+    /// Writes the part into a list, to be kept in the record that follows the parts.
+    pub fn encode(self, list: &mut Vec<u8>) {
+        list.extend_from_slice(&self.location.raw().to_le_bytes());
+        list.extend_from_slice(&self.bytes.to_le_bytes());
+    }
+
+    /// Reads a list of parts back. `None` if its length is not a whole number of parts.
+    pub fn decode_list(list: &[u8]) -> Option<Vec<Self>> {
+        if !list.len().is_multiple_of(PART_BYTES) {
+            return None;
+        }
+        list.chunks_exact(PART_BYTES)
+            .map(|part| {
+                Some(Self { location: Location::from_raw(u64_at(part, 0)?), bytes: u32_at(part, 8)? })
+            })
+            .collect()
+    }
+}
+
+/// Splits a large payload into pieces of at most `record_bytes`, each fit for one record.
+pub fn chunks(payload: &[u8], record_bytes: usize) -> impl Iterator<Item = &[u8]> {
+    payload.chunks(record_bytes.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::location::Region;
+
+    const LIMITS: Limits = Limits { batch_bytes: 100, record_bytes: 40 };
+
+    fn batch() -> Batch {
+        Batch::new(Vec::new(), Location::new(Region::segment(2), 8192), Position(1), LIMITS)
+    }
+
+    #[test]
+    fn a_record_is_readable_from_the_moment_it_is_encoded() {
+        let mut batch = batch();
+        let first = batch.record(1, b"f", &[b"one"]).unwrap();
+        let second = batch.record(2, b"", &[b"tw", b"o"]).unwrap();
+        assert_eq!(batch.read(first).unwrap().unwrap().payload, b"one");
+        assert_eq!(batch.read(second).unwrap().unwrap().payload, b"two");
+        assert!(batch.read(Location::new(Region::segment(2), 8192)).is_none());
+        assert!(batch.read(Location::new(Region::segment(3), 0)).is_none());
+    }
+
+    #[test]
+    fn a_record_is_taken_up_to_its_limit_and_not_beyond() {
+        let cases = [("below", 39, true), ("at", 40, true), ("above", 41, false)];
+        for (case, bytes, taken) in cases {
+            let outcome = batch().record(1, b"", &[&vec![7; bytes]]);
+            assert_eq!(outcome.is_ok(), taken, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_batch_exceeds_its_cap_by_less_than_one_record() {
+        let mut batch = batch();
+        while batch.record(1, b"", &[&[7; 40]]).is_ok() {}
+        assert!(batch.is_full());
+        assert!(batch.bytes() < LIMITS.batch_bytes + record::encoded_bytes(0, 40));
+        assert!(batch.padded_bytes() <= LIMITS.entry_bytes());
+        assert!(matches!(batch.record(1, b"", &[]), Err(BatchError::Full { .. })));
+    }
+
+    #[test]
+    fn a_list_of_parts_comes_back_and_a_torn_list_does_not() {
+        let parts: Vec<_> =
+            (1..4).map(|n| Part { location: Location::new(Region::segment(n), n), bytes: n }).collect();
+        let mut list = Vec::new();
+        for part in &parts {
+            part.encode(&mut list);
+        }
+        assert_eq!(Part::decode_list(&list).unwrap(), parts);
+        assert!(Part::decode_list(&list[1..]).is_none());
+    }
+}

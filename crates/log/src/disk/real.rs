@@ -1,0 +1,310 @@
+//! The real disk: the only file that touches the file system.
+//!
+//! A directory is held by one process at a time, by an advisory lock on its `lock` file. File
+//! descriptors are kept open up to a bound, since a backlog can lie in thousands of extents.
+
+use super::{Disk, DiskError, FileName, Trouble};
+use crate::units::on_disk;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Advice, FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Descriptors kept open; beyond this the least recently opened is closed.
+const OPEN_FILES_MAX: usize = 256;
+
+/// The files of one data directory.
+#[derive(Debug)]
+pub struct RealDisk {
+    path: PathBuf,
+    directory: OwnedFd,
+    open: Mutex<OpenFiles>,
+    /// Held for as long as this value lives.
+    _lock: OwnedFd,
+}
+
+#[derive(Debug, Default)]
+struct OpenFiles {
+    by_name: BTreeMap<FileName, (u64, Arc<OwnedFd>)>,
+    opened: u64,
+}
+
+impl RealDisk {
+    /// Opens a data directory, creating it if needed, and locks it against other processes.
+    pub fn open(path: &Path) -> Result<Self, DiskError> {
+        let failed = |action: &'static str| {
+            let target = path.display().to_string();
+            move |error: Errno| trouble(action, target, error)
+        };
+        std::fs::create_dir_all(path).map_err(|error| DiskError {
+            action: "create",
+            target: path.display().to_string(),
+            trouble: Trouble::Other,
+            text: error.to_string(),
+        })?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let lock =
+            fs::openat(&directory, "lock", flags, Mode::from_raw_mode(0o600)).map_err(failed("lock"))?;
+        match fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(DiskError {
+                    action: "lock",
+                    target: path.display().to_string(),
+                    trouble: Trouble::Locked,
+                    text: "another process is using this data directory".to_owned(),
+                });
+            }
+            Err(error) => return Err(failed("lock")(error)),
+        }
+        Ok(Self { path: path.to_owned(), directory, open: Mutex::default(), _lock: lock })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn file(&self, file: FileName) -> Result<Arc<OwnedFd>, DiskError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, descriptor)) = open.by_name.get(&file) {
+            return Ok(Arc::clone(descriptor));
+        }
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let descriptor = fs::openat(&self.directory, file.to_string(), flags, Mode::empty())
+            .map_err(|error| self.trouble("open", file, error))?;
+        Ok(open.keep(file, descriptor))
+    }
+
+    fn close(&self, file: FileName) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).by_name.remove(&file);
+    }
+
+    fn trouble(&self, action: &'static str, file: FileName, error: Errno) -> DiskError {
+        trouble(action, self.path.join(file.to_string()).display().to_string(), error)
+    }
+}
+
+impl OpenFiles {
+    fn keep(&mut self, file: FileName, descriptor: OwnedFd) -> Arc<OwnedFd> {
+        if self.by_name.len() >= OPEN_FILES_MAX {
+            let oldest = self.by_name.iter().min_by_key(|(_, (opened, _))| *opened).map(|(name, _)| *name);
+            if let Some(oldest) = oldest {
+                self.by_name.remove(&oldest);
+            }
+        }
+        self.opened = self.opened.wrapping_add(1);
+        let descriptor = Arc::new(descriptor);
+        self.by_name.insert(file, (self.opened, Arc::clone(&descriptor)));
+        descriptor
+    }
+}
+
+fn trouble(action: &'static str, target: String, error: Errno) -> DiskError {
+    let trouble = match error {
+        Errno::NOSPC | Errno::DQUOT => Trouble::NoSpace,
+        Errno::NOENT => Trouble::Missing,
+        Errno::EXIST => Trouble::Exists,
+        _ => Trouble::Other,
+    };
+    DiskError { action, target, trouble, text: error.to_string() }
+}
+
+impl Disk for RealDisk {
+    fn list(&self) -> Result<Vec<FileName>, DiskError> {
+        let failed = |error: std::io::Error| DiskError {
+            action: "list",
+            target: self.path.display().to_string(),
+            trouble: Trouble::Other,
+            text: error.to_string(),
+        };
+        let mut files = Vec::new();
+        for item in std::fs::read_dir(&self.path).map_err(failed)? {
+            let name = item.map_err(failed)?.file_name();
+            files.extend(name.to_str().and_then(FileName::parse));
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    fn create(&self, file: FileName, bytes: u64) -> Result<(), DiskError> {
+        let failed = |error| self.trouble("create", file, error);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let descriptor = fs::openat(&self.directory, file.to_string(), flags, Mode::from_raw_mode(0o600))
+            .map_err(failed)?;
+        let set_aside = if bytes == 0 {
+            Ok(())
+        } else {
+            match fs::fallocate(&descriptor, FallocateFlags::empty(), 0, bytes) {
+                // Not every file system can set space aside; a length is the next best thing.
+                Err(Errno::OPNOTSUPP | Errno::INVAL) => fs::ftruncate(&descriptor, bytes),
+                other => other,
+            }
+        };
+        if let Err(error) = set_aside {
+            // The file is ours and empty; leaving it would block the next attempt.
+            fs::unlinkat(&self.directory, file.to_string(), fs::AtFlags::empty()).map_err(failed)?;
+            return Err(failed(error));
+        }
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).keep(file, descriptor);
+        Ok(())
+    }
+
+    fn len(&self, file: FileName) -> Result<u64, DiskError> {
+        let descriptor = self.file(file)?;
+        let status = fs::fstat(&*descriptor).map_err(|error| self.trouble("measure", file, error))?;
+        Ok(u64::try_from(status.st_size).unwrap_or_default())
+    }
+
+    fn read_at(&self, file: FileName, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        let descriptor = self.file(file)?;
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pread(&*descriptor, rest, offset.saturating_add(on_disk(filled))) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.trouble("read", file, error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, file: FileName, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        let descriptor = self.file(file)?;
+        let mut slices: Vec<_> =
+            parts.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
+        let (mut rest, mut place) = (slices.as_mut_slice(), offset);
+        while !rest.is_empty() {
+            match rustix::io::pwritev(&*descriptor, rest, place) {
+                Ok(0) => return Err(self.trouble("write", file, Errno::IO)),
+                Ok(count) => {
+                    IoSlice::advance_slices(&mut rest, count);
+                    place = place.saturating_add(on_disk(count));
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.trouble("write", file, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, file: FileName) -> Result<(), DiskError> {
+        let descriptor = self.file(file)?;
+        fs::fdatasync(&*descriptor).map_err(|error| self.trouble("sync", file, error))
+    }
+
+    fn sync_directory(&self) -> Result<(), DiskError> {
+        let target = || self.path.display().to_string();
+        fs::fsync(&self.directory).map_err(|error| trouble("sync", target(), error))
+    }
+
+    fn rename(&self, from: FileName, to: FileName) -> Result<(), DiskError> {
+        let (source, target) = (from.to_string(), to.to_string());
+        fs::renameat_with(&self.directory, source, &self.directory, target, RenameFlags::NOREPLACE)
+            .map_err(|error| self.trouble("rename", from, error))?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = open.by_name.remove(&from) {
+            open.by_name.insert(to, kept);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, file: FileName) -> Result<(), DiskError> {
+        self.close(file);
+        fs::unlinkat(&self.directory, file.to_string(), fs::AtFlags::empty())
+            .map_err(|error| self.trouble("remove", file, error))
+    }
+
+    fn forget(&self, file: FileName) -> Result<(), DiskError> {
+        let descriptor = self.file(file)?;
+        fs::fadvise(&*descriptor, 0, None, Advice::DontNeed)
+            .map_err(|error| self.trouble("drop the cache of", file, error))
+    }
+
+    fn free_bytes(&self) -> Result<u64, DiskError> {
+        let target = || self.path.display().to_string();
+        let status = fs::fstatvfs(&self.directory)
+            .map_err(|error| trouble("measure free space of", target(), error))?;
+        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+    }
+
+    fn entropy(&self) -> Result<u64, DiskError> {
+        let mut bytes = [0; 8];
+        match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+            Ok(8) => Ok(u64::from_le_bytes(bytes)),
+            Ok(_) => Err(trouble("draw", "random bytes".to_owned(), Errno::IO)),
+            Err(error) => Err(trouble("draw", "random bytes".to_owned(), error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_keep_what_was_written_under_the_names_they_were_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(directory.path()).unwrap();
+        disk.create(FileName::Spare(1), 8192).unwrap();
+        disk.write_at(FileName::Spare(1), 8190, &[b"fo", b"", b"ur"]).unwrap();
+        disk.sync(FileName::Spare(1)).unwrap();
+        disk.rename(FileName::Spare(1), FileName::Segment(1)).unwrap();
+        disk.sync_directory().unwrap();
+        disk.forget(FileName::Segment(1)).unwrap();
+        assert_eq!(disk.list().unwrap(), [FileName::Segment(1)]);
+        assert_eq!(disk.len(FileName::Segment(1)).unwrap(), 8194);
+        let mut buffer = [9; 8];
+        assert_eq!(disk.read_at(FileName::Segment(1), 8188, &mut buffer).unwrap(), 6);
+        assert_eq!(&buffer[..6], b"\0\0four");
+        disk.remove(FileName::Segment(1)).unwrap();
+        assert_eq!(disk.len(FileName::Segment(1)).unwrap_err().trouble, Trouble::Missing);
+        assert!(disk.free_bytes().unwrap() > 0);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_not_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(directory.path()).unwrap();
+        disk.create(FileName::Spare(1), 0).unwrap();
+        disk.create(FileName::Segment(1), 0).unwrap();
+        assert_eq!(disk.create(FileName::Segment(1), 0).unwrap_err().trouble, Trouble::Exists);
+        assert_eq!(
+            disk.rename(FileName::Spare(1), FileName::Segment(1)).unwrap_err().trouble,
+            Trouble::Exists
+        );
+    }
+
+    #[test]
+    fn a_second_owner_of_the_directory_is_refused_until_the_first_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = RealDisk::open(directory.path()).unwrap();
+        let refused = RealDisk::open(directory.path()).unwrap_err();
+        assert_eq!(refused.trouble, Trouble::Locked);
+        assert!(refused.to_string().contains("another process is using this data directory"));
+        drop(first);
+        RealDisk::open(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn more_files_than_descriptors_stay_readable() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(directory.path()).unwrap();
+        let count = u32::try_from(OPEN_FILES_MAX).unwrap() + 10;
+        for number in 0..count {
+            disk.create(FileName::Extent(number), 0).unwrap();
+            disk.write_at(FileName::Extent(number), 0, &[&number.to_le_bytes()]).unwrap();
+        }
+        for number in 0..count {
+            let mut bytes = [0; 4];
+            assert_eq!(disk.read_at(FileName::Extent(number), 0, &mut bytes).unwrap(), 4);
+            assert_eq!(u32::from_le_bytes(bytes), number);
+        }
+    }
+}

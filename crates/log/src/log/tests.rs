@@ -1,0 +1,350 @@
+use super::*;
+use crate::disk::{Fault, FileName, RealDisk, SimDisk};
+use crate::entry::Entry;
+use crate::recovery::{Findings, Opening};
+use crate::shared::Notice;
+use std::sync::mpsc;
+
+fn quiet() -> Notify {
+    Arc::new(|_| ())
+}
+
+/// Opens a log without threads; returns the payloads it replayed, one list per batch.
+fn open(disk: &SimDisk) -> (Log, Vec<Vec<Vec<u8>>>, Findings) {
+    let opening = Opening::begin(Arc::new(disk.clone()), Options::tiny()).unwrap();
+    let mut replayed = Vec::new();
+    let recovered = opening.replay(|entry| keep(entry, &mut replayed)).unwrap();
+    let findings = recovered.findings().clone();
+    (recovered.start_manual(quiet(), 1).unwrap(), replayed, findings)
+}
+
+fn keep(entry: &Entry<'_>, replayed: &mut Vec<Vec<Vec<u8>>>) -> Result<(), crate::EntryError> {
+    let payloads: Result<Vec<_>, _> =
+        entry.records().map(|view| view.map(|view| view.payload.to_vec())).collect();
+    let payloads = payloads?;
+    if !payloads.is_empty() {
+        replayed.push(payloads);
+    }
+    Ok(())
+}
+
+fn put(log: &mut Log, payloads: &[&[u8]]) -> Vec<Location> {
+    let mut batch = log.batch().unwrap();
+    let places = payloads.iter().map(|payload| batch.record(1, b"", &[payload]).unwrap()).collect();
+    log.submit(batch, 5).unwrap();
+    places
+}
+
+#[test]
+fn what_was_flushed_is_replayed_in_order() {
+    let disk = SimDisk::new(1);
+    let (mut log, replayed, _) = open(&disk);
+    assert!(replayed.is_empty());
+    for number in 0..100_u32 {
+        put(&mut log, &[&number.to_le_bytes(), b"more"]);
+        log.flush().unwrap();
+    }
+    drop(log);
+    let (_, replayed, findings) = open(&disk.crash(&[]));
+    let numbers: Vec<_> = replayed.iter().map(|batch| batch[0].clone()).collect();
+    assert_eq!(numbers, (0..100_u32).map(|number| number.to_le_bytes().to_vec()).collect::<Vec<_>>());
+    assert!(!findings.closed);
+    assert_eq!(findings.torn, None);
+}
+
+#[test]
+fn batches_gather_records_while_the_disk_is_busy() {
+    let (mut log, _, _) = open(&SimDisk::new(1));
+    let before = log.durable();
+    for _ in 0..10 {
+        put(&mut log, &[b"small"]);
+    }
+    assert_eq!(log.submitted(), before.next(), "ten submits joined one waiting batch");
+    assert_eq!(log.durable(), before);
+    assert_eq!(log.flush().unwrap(), before.next());
+}
+
+#[test]
+fn a_full_batch_waiting_means_no_further_batch_until_the_disk_catches_up() {
+    let (mut log, _, _) = open(&SimDisk::new(1));
+    let mut batch = log.batch().unwrap();
+    while batch.record(1, b"", &[&[0; 1000]]).is_ok() {}
+    log.submit(batch, 5).unwrap();
+    assert!(log.batch().is_none());
+    log.flush().unwrap();
+    assert!(log.batch().is_some());
+}
+
+#[test]
+fn an_empty_batch_is_no_commit() {
+    let (mut log, _, _) = open(&SimDisk::new(1));
+    let before = log.submitted();
+    let batch = log.batch().unwrap();
+    assert_eq!(log.submit(batch, 5).unwrap(), before);
+    assert_eq!(log.flush().unwrap(), before);
+    put(&mut log, &[b"x"]);
+    assert_eq!(log.flush().unwrap(), before.next());
+}
+
+#[test]
+fn records_are_readable_while_queued_and_after() {
+    let (mut log, _, _) = open(&SimDisk::new(1));
+    let reader = log.reader();
+    let places = put(&mut log, &[b"first", b"second"]);
+    let read = |place, hint| reader.read(place, hint).unwrap().payload;
+    assert_eq!(read(places[1], 6), &b"second"[..]);
+    log.flush().unwrap();
+    for hint in [0, 5, 6, 5000] {
+        assert_eq!(read(places[0], hint), &b"first"[..]);
+        assert_eq!(read(places[1], hint), &b"second"[..]);
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found_by_the_read_that_meets_it_and_named() {
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    let place = put(&mut log, &[b"payload"])[0];
+    log.flush().unwrap();
+    disk.damage(FileName::Segment(1), |bytes| bytes[usize::try_from(place.offset()).unwrap() + 14] ^= 4);
+    let error = log.reader().read(place, 7).unwrap_err().to_string();
+    assert!(error.contains("segment-00000001") && error.contains(&place.offset().to_string()), "{error}");
+}
+
+#[test]
+fn a_failed_sync_stops_the_log_for_good_and_is_said_once() {
+    let disk = SimDisk::new(1);
+    let (sender, notices) = mpsc::channel();
+    let opening = Opening::begin(Arc::new(disk.clone()), Options::tiny()).unwrap();
+    let recovered = opening.replay(|_| Ok::<_, String>(())).unwrap();
+    let notify: Notify = Arc::new(move |notice| sender.send(notice).unwrap());
+    let mut log = recovered.start_manual(notify, 1).unwrap();
+    put(&mut log, &[b"doomed"]);
+    let before = log.durable();
+    disk.fail_at(disk.calls() + 1, Fault::Fail);
+    let failure = log.flush().unwrap_err();
+    assert!(failure.to_string().contains("sync segment-00000001: input/output error"), "{failure}");
+    let batch = log.batch().unwrap();
+    assert_eq!(log.submit(batch, 6), Err(failure.clone()));
+    assert_eq!(log.flush(), Err(failure.clone()));
+    assert_eq!(log.durable(), before);
+    assert_eq!(notices.try_iter().collect::<Vec<_>>(), [Notice::Failed(failure)]);
+}
+
+#[test]
+fn a_closed_log_says_so_and_each_start_raises_the_epoch() {
+    let disk = SimDisk::new(1);
+    for round in 1..4 {
+        let (mut log, _, findings) = open(&disk);
+        assert_eq!(log.epoch(), Epoch(round));
+        assert_eq!(findings.closed, round > 1);
+        put(&mut log, &[b"x"]);
+        log.close(9).unwrap();
+    }
+}
+
+#[test]
+fn segments_are_used_again_once_released_and_covered_by_both_snapshots() {
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    let mut peak = 0;
+    for round in 0..60_u32 {
+        for _ in 0..4 {
+            put(&mut log, &[&[7; 1500], &round.to_le_bytes()]);
+            log.flush().unwrap();
+        }
+        for region in log.regions() {
+            log.release(region);
+        }
+        let mut snapshot = log.snapshot(Pace::UNLIMITED).unwrap();
+        snapshot.write(&round.to_le_bytes()).unwrap();
+        snapshot.finish().unwrap();
+        log.upkeep();
+        peak = peak.max(disk.list().unwrap().len());
+    }
+    assert!(peak < 12, "{peak} files at once");
+    assert!(log.regions().iter().all(|region| region.number() > 20), "{:?}", log.regions());
+    drop(log);
+    let mut opening = Opening::begin(Arc::new(disk), Options::tiny()).unwrap();
+    let content = opening.snapshot().unwrap().next_block().unwrap().unwrap();
+    assert_eq!(content, 59_u32.to_le_bytes());
+    opening.replay(|_| Ok::<_, String>(())).unwrap();
+}
+
+#[test]
+fn a_snapshot_waits_for_its_position_and_a_damaged_one_gives_way_to_the_one_before() {
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    let mut numbers = Vec::new();
+    for content in [b"older", b"newer"] {
+        put(&mut log, &[content]);
+        let mut snapshot = log.snapshot(Pace::UNLIMITED).unwrap();
+        snapshot.write(content).unwrap();
+        assert!(matches!(snapshot.finish(), Err(snapshot::Error::NotDurable { .. })));
+        log.flush().unwrap();
+        numbers.push(snapshot.finish().unwrap().number);
+    }
+    put(&mut log, &[b"after"]);
+    log.flush().unwrap();
+    drop(log);
+    for (damage, expected, entries) in [(false, b"newer", 1), (true, b"older", 2)] {
+        let image = disk.fork();
+        if damage {
+            image.damage(FileName::Snapshot(numbers[1]), |bytes| bytes[4096 + 9] ^= 1);
+        }
+        let mut opening = Opening::begin(Arc::new(image), Options::tiny()).unwrap();
+        assert_eq!(opening.snapshot().unwrap().next_block().unwrap().unwrap(), expected);
+        let mut replayed = Vec::new();
+        let recovered = opening.replay(|entry| keep(entry, &mut replayed)).unwrap();
+        assert_eq!(replayed.len(), entries);
+        assert_eq!(recovered.findings().bad_snapshots.len(), usize::from(damage));
+    }
+}
+
+#[test]
+fn extents_keep_records_index_and_summary_and_go_when_freed() {
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    let mut writer = log.extent().unwrap();
+    let places: Vec<_> = (0..200_u32)
+        .map(|number| writer.append(3, &number.to_le_bytes(), &[b"body", &[7; 900]]).unwrap())
+        .collect();
+    let index: Vec<u8> = (0..=250).cycle().take(extent::INDEX_PIECE_BYTES * 2 + 5).collect();
+    let region = writer.region();
+    writer.finish(&index, b"levels 0 to 3").unwrap();
+    drop(log);
+    let image = disk.crash(&[]);
+    let (log_again, _, _) = open(&image);
+    log = log_again;
+    assert!(log.regions().contains(&region));
+    let reader = log.reader();
+    for (number, place) in (0_u32..).zip(&places) {
+        let record = reader.read(*place, 904).unwrap();
+        assert_eq!(
+            (record.kind, &record.fixed[..], record.payload.len()),
+            (3, &number.to_le_bytes()[..], 904)
+        );
+    }
+    let footer = reader.footer(region).unwrap();
+    assert_eq!((footer.records, &footer.summary[..]), (200, &b"levels 0 to 3"[..]));
+    let pieces: Vec<_> = (0..footer.index_pieces())
+        .map(|piece| reader.index_piece(&footer, piece).unwrap().unwrap())
+        .collect();
+    assert_eq!(pieces.concat(), index);
+    assert_eq!(reader.index_piece(&footer, 3).unwrap(), None);
+    log.release(region);
+    for _ in 0..2 {
+        log.upkeep();
+        assert!(log.regions().contains(&region), "a kept snapshot may lead back to it");
+        put(&mut log, &[b"x"]);
+        log.flush().unwrap();
+        log.snapshot(Pace::UNLIMITED).unwrap().finish().unwrap();
+    }
+    log.upkeep();
+    assert!(!log.regions().contains(&region));
+    assert!(image.contents(FileName::Extent(region.number())).is_none());
+}
+
+#[test]
+fn a_large_payload_spans_batches_and_comes_back_whole() {
+    let (mut log, _, _) = open(&SimDisk::new(1));
+    let payload: Vec<u8> = (0..=252).cycle().take(50_000).collect();
+    let mut parts = Vec::new();
+    for chunk in crate::batch::chunks(&payload, 2000) {
+        let mut batch = log.batch().unwrap();
+        let location = batch.record(2, b"", &[chunk]).unwrap();
+        parts.push(crate::Part { location, bytes: u32::try_from(chunk.len()).unwrap() });
+        log.submit(batch, 5).unwrap();
+        if log.batch().map(|batch| log.submit(batch, 5)).is_none() {
+            log.flush().unwrap();
+        }
+    }
+    assert_eq!(log.reader().read_parts(&parts).unwrap().concat(), payload);
+}
+
+#[test]
+fn a_full_disk_refuses_growth_lets_settlements_go_on_and_resumes() {
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    log.upkeep();
+    let mut now = 0;
+    assert_eq!(log.permit(Appending::Growing, now), Ok(()));
+    disk.set_free_bytes(1000);
+    let mut sent = 0;
+    while log
+        .permit(Appending::Growing, {
+            now += 1000;
+            now
+        })
+        .is_ok()
+    {
+        put(&mut log, &[&[1; 2000]]);
+        log.flush().unwrap();
+        log.upkeep();
+        sent += 1;
+        assert!(sent < 1000);
+    }
+    for _ in 0..3 {
+        log.permit(Appending::Settling, {
+            now += 1000;
+            now
+        })
+        .unwrap();
+        put(&mut log, &[b"settled"]);
+        log.flush().unwrap();
+    }
+    disk.set_free_bytes(1 << 30);
+    log.upkeep();
+    assert_eq!(log.permit(Appending::Growing, now + 1000), Ok(()));
+}
+
+#[test]
+fn under_pressure_the_oldest_segment_is_named() {
+    let (mut log, _, _) = open(&SimDisk::new(1));
+    assert_eq!(log.pressure().evacuate, None);
+    while log.pressure().evacuate.is_none() {
+        put(&mut log, &[&[1; 2000]]);
+        log.flush().unwrap();
+        log.upkeep();
+    }
+    let pressure = log.pressure();
+    assert_eq!(pressure.evacuate, Some(Region::segment(1)));
+    assert!(pressure.used_segments <= pressure.ring_segments);
+    log.release(Region::segment(1));
+    assert_eq!(log.pressure().evacuate, Some(Region::segment(2)));
+    assert!(log.pressure().snapshot_wanted);
+}
+
+#[test]
+fn threads_commit_notify_and_end_with_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let (sender, notices) = mpsc::channel();
+    let options = Options::tiny();
+    for round in 0..2 {
+        let disk = Arc::new(RealDisk::open(directory.path()).unwrap());
+        let mut replayed = Vec::new();
+        let recovered = Opening::begin(disk, options.clone())
+            .unwrap()
+            .replay(|entry| keep(entry, &mut replayed))
+            .unwrap();
+        assert_eq!(replayed.concat().len(), round * 200);
+        let sender = sender.clone();
+        let notify: Notify = Arc::new(move |notice| sender.send(notice).unwrap());
+        let mut log = recovered.start(notify, 1).unwrap();
+        for number in 0..200_u32 {
+            let mut batch = loop {
+                match log.batch() {
+                    Some(batch) => break batch,
+                    None => drop(notices.recv().unwrap()),
+                }
+            };
+            batch.record(1, b"", &[&number.to_le_bytes()]).unwrap();
+            log.submit(batch, 5).unwrap();
+        }
+        let last = log.submitted();
+        assert_eq!(log.flush().unwrap(), last);
+        assert_eq!(log.close(9).unwrap(), last.next());
+    }
+    let positions: Vec<_> = notices.try_iter().collect();
+    assert!(positions.iter().all(|notice| matches!(notice, Notice::Durable(_))));
+}

@@ -1,0 +1,159 @@
+//! The commit: one entry written, synced, and only then part of the log.
+//!
+//! This is the whole write path, without threads: the commit thread and the simulator call the
+//! same [`Ring::commit`]. Entries follow one another without gaps; the last of a segment says so,
+//! and the segment that follows exists durably before that entry is written, so a missing file
+//! can always be told from the end of the log. Any error is final: the ring refuses everything
+//! afterwards, because after a failed sync nobody knows what the disk holds.
+
+use crate::batch::Batch;
+use crate::disk::{Disk, DiskError};
+use crate::entry::{self, BLOCK_BYTES, ChainHash, FLAG_LAST, Header};
+use crate::location::{Epoch, Position};
+use crate::options::{Options, Planted};
+use crate::segment::{FIRST_ENTRY, Segment};
+use crate::supply::Supply;
+use crate::units::{in_memory, on_disk};
+use std::sync::Arc;
+
+static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+
+/// The log stopped for good: what was not durable by now never will be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the log has stopped at {position}: {error}; restart to recover from what is on disk")]
+pub struct Failure {
+    /// The commit that failed.
+    pub position: Position,
+    /// What the disk said.
+    pub error: DiskError,
+}
+
+/// Where the next entry goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: u32,
+    pub(crate) segment_bytes: u64,
+    pub(crate) offset: u64,
+}
+
+impl Place {
+    /// Whether the log leaves this segment after an entry of `bytes` here: what remains could
+    /// not take the largest entry.
+    pub(crate) fn is_last(&self, bytes: usize, options: &Options) -> bool {
+        let end = self.offset.saturating_add(on_disk(bytes));
+        self.segment_bytes.saturating_sub(end) < on_disk(options.limits.entry_bytes())
+    }
+
+    /// Where the entry after one of `bytes` here goes. `next_bytes` tells a segment's length.
+    pub(crate) fn after(&self, bytes: usize, options: &Options, next_bytes: impl Fn(u32) -> u64) -> Self {
+        if self.is_last(bytes, options) {
+            let segment = self.segment.checked_add(1).expect("segment numbers last for centuries");
+            Self { segment, segment_bytes: next_bytes(segment), offset: FIRST_ENTRY }
+        } else {
+            Self { offset: self.offset + on_disk(bytes), ..*self }
+        }
+    }
+}
+
+/// The end of the log, as a commit leaves it or recovery finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub(crate) position: Position,
+    pub(crate) chain: ChainHash,
+    pub(crate) epoch: Epoch,
+}
+
+/// The writing end of the log.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    disk: Arc<dyn Disk>,
+    options: Options,
+    supply: Arc<Supply>,
+    segment: Segment,
+    place: Place,
+    tail: Tail,
+    failure: Option<Failure>,
+}
+
+impl Ring {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        supply: Arc<Supply>,
+        segment: Segment,
+        offset: u64,
+        tail: Tail,
+    ) -> Self {
+        let place = Place { segment: segment.number, segment_bytes: segment.bytes, offset };
+        Self { disk, options, supply, segment, place, tail, failure: None }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// From here on entries carry this epoch.
+    pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
+        self.tail.epoch = epoch;
+    }
+
+    /// Writes and syncs one batch. When this returns, the batch is in the log for good.
+    /// `early` is called where a careless log would already acknowledge.
+    pub(crate) fn commit(&mut self, batch: &Batch, early: impl FnOnce()) -> Result<Tail, Failure> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        match self.write(batch, early) {
+            Ok(()) => Ok(self.tail),
+            Err(error) => {
+                let failure = Failure { position: batch.position(), error };
+                self.failure = Some(failure.clone());
+                Err(failure)
+            }
+        }
+    }
+
+    fn write(&mut self, batch: &Batch, early: impl FnOnce()) -> Result<(), DiskError> {
+        if self.place.segment != self.segment.number {
+            self.segment = self.supply.advance()?;
+        }
+        let location = self.segment.location(self.place.offset);
+        assert_eq!(batch.base, location, "a batch is committed where its records were told they lie");
+        assert_eq!(batch.position, self.tail.position.next(), "batches are committed in order");
+        let bytes = batch.padded_bytes();
+        let last = self.place.is_last(bytes, &self.options);
+        if last {
+            self.supply.prepare()?;
+        }
+        let header = Header {
+            flags: batch.flags | if last { FLAG_LAST } else { 0 },
+            length: u32::try_from(batch.records.len()).expect("a batch is a few megabytes"),
+            shard: self.options.shard,
+            count: batch.count,
+            epoch: self.tail.epoch,
+            position: batch.position,
+            previous: self.tail.chain,
+            now_ms: batch.now_ms,
+        };
+        let (sealed, chain) = entry::seal(&header, &batch.records, self.segment.salt);
+        let padding = bytes - sealed.len() - batch.records.len();
+        let parts: [&[u8]; 3] = [&sealed, &batch.records, ZEROS.get(..padding).unwrap_or_default()];
+        let file = self.segment.file();
+        self.disk.write_at(file, self.place.offset, &parts)?;
+        if self.options.has(Planted::AckBeforeSync) {
+            early();
+        }
+        let synced = self.disk.sync(file);
+        if !self.options.has(Planted::SyncErrorIgnored) {
+            synced?;
+        }
+        self.tail = Tail { position: batch.position, chain, epoch: self.tail.epoch };
+        self.place = self.place.after(bytes, &self.options, |number| self.supply.bytes_of(number));
+        Ok(())
+    }
+
+    /// Bytes left in the active segment for further entries.
+    pub(crate) fn left_bytes(place: &Place) -> usize {
+        in_memory(place.segment_bytes.saturating_sub(place.offset))
+    }
+}

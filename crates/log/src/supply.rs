@@ -1,0 +1,324 @@
+//! The supply of segments: which are in use, which come next, which can be used again.
+//!
+//! A file passes through three names. As a *spare* it has written blocks and no meaning. It
+//! becomes a *segment* in this order: new header with a new salt, sync, rename, directory sync;
+//! only then may an entry go into it. When nothing in it is needed any more it becomes a spare
+//! again: rename, directory sync; only then may its header be overwritten. At every point a crash
+//! leaves either the old meaning or the new one.
+//!
+//! Blocks that were written before are several times faster to overwrite durably than fresh
+//! ones, which is why spares are zero-filled once, in the background, and then kept.
+
+use crate::disk::{Disk, DiskError, FileName, Trouble};
+use crate::location::Region;
+use crate::options::{Options, Planted};
+use crate::segment::Segment;
+use crate::units::{in_memory, on_disk};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Zero-filling goes in steps of this size, each synced, so that it never floods the disk.
+const FILL_BYTES: usize = 1 << 20;
+/// Evacuation is asked for while this many segments of the ring are still free.
+const HEADROOM_SEGMENTS: usize = 4;
+
+/// All segment files of a log.
+#[derive(Debug)]
+pub(crate) struct Supply {
+    disk: Arc<dyn Disk>,
+    options: Options,
+    /// Held while files change, which takes as long as the disk takes. Taken before `state`.
+    files: Mutex<()>,
+    /// Held only to look or to note; the shard asks often and must never wait for the disk.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Every segment with a name, by number; the last may be the prepared one.
+    segments: BTreeMap<u32, Held>,
+    /// The segment after the active one, if it is prepared.
+    ready: Option<Segment>,
+    /// The segment being written to.
+    active: u32,
+    spares: Vec<u32>,
+    next_spare: u32,
+    /// Segments below this number are not needed by any kept snapshot.
+    covered_below: u32,
+}
+
+#[derive(Debug)]
+struct Held {
+    bytes: u64,
+    released: bool,
+}
+
+/// How full the ring is, and what would help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressure {
+    /// Segments in use, the prepared one included.
+    pub used_segments: usize,
+    /// Segments the ring may have.
+    pub ring_segments: usize,
+    /// The oldest segment still holding live records, when the ring runs short: move them.
+    pub evacuate: Option<Region>,
+    /// Released segments wait only for a newer snapshot to cover them.
+    pub snapshot_wanted: bool,
+}
+
+/// What a step of upkeep found to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Something was done; there may be more.
+    Worked,
+    /// Nothing is left to do.
+    Idle,
+    /// The disk has no room for more spare segments now.
+    NoSpace,
+}
+
+impl Supply {
+    /// Takes over the segment files found at start. `ready` is the empty one after the active.
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        segments: impl IntoIterator<Item = Segment>,
+        active: u32,
+        spares: Vec<u32>,
+    ) -> Self {
+        let mut state = State { active, ..State::default() };
+        for segment in segments {
+            state.segments.insert(segment.number, Held { bytes: segment.bytes, released: false });
+            if segment.number == active.saturating_add(1) {
+                state.ready = Some(segment);
+            }
+        }
+        state.next_spare = spares.iter().max().map_or(1, |newest| newest.saturating_add(1));
+        state.spares = spares;
+        Self { disk, options, files: Mutex::new(()), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure the segment after the active one exists, durably.
+    pub(crate) fn prepare(&self) -> Result<Segment, DiskError> {
+        let _files = self.files();
+        let (ready, active) = {
+            let state = self.state();
+            (state.ready, state.active)
+        };
+        if let Some(ready) = ready {
+            return Ok(ready);
+        }
+        let number = active.checked_add(1).expect("segment numbers last for centuries");
+        let segment = self.name_segment(number, self.options.segment_bytes)?;
+        self.state().ready = Some(segment);
+        Ok(segment)
+    }
+
+    /// Moves on to the prepared segment.
+    pub(crate) fn advance(&self) -> Result<Segment, DiskError> {
+        let segment = self.prepare()?;
+        let mut state = self.state();
+        state.active = segment.number;
+        state.ready = None;
+        Ok(segment)
+    }
+
+    /// Creates the first segment of a new log, zero-filled.
+    pub(crate) fn first(&self) -> Result<Segment, DiskError> {
+        let _files = self.files();
+        let bytes = self.options.first_segment_bytes;
+        let spare = self.new_spare();
+        self.disk.create(FileName::Spare(spare), bytes)?;
+        self.disk.write_at(FileName::Spare(spare), 0, &[&vec![0; in_memory(bytes)]])?;
+        self.state().spares.push(spare);
+        let segment = self.name_segment(1, bytes)?;
+        self.state().active = 1;
+        Ok(segment)
+    }
+
+    /// Turns a spare, or failing that a fresh file, into segment `number`.
+    fn name_segment(&self, number: u32, bytes: u64) -> Result<Segment, DiskError> {
+        let kept = self.state().spares.pop();
+        let spare = if let Some(spare) = kept {
+            spare
+        } else {
+            let spare = self.new_spare();
+            self.disk.create(FileName::Spare(spare), bytes)?;
+            spare
+        };
+        let (file, name) = (FileName::Spare(spare), FileName::Segment(number));
+        let segment = Segment { number, shard: self.options.shard, bytes, salt: self.disk.entropy()? };
+        if self.options.has(Planted::NameBeforeHeader) {
+            self.disk.rename(file, name)?;
+            self.disk.sync_directory()?;
+            self.disk.write_at(name, 0, &[&segment.encode()])?;
+            self.disk.sync(name)?;
+        } else {
+            self.disk.write_at(file, 0, &[&segment.encode()])?;
+            self.disk.sync(file)?;
+            self.disk.rename(file, name)?;
+            if !self.options.has(Planted::NoDirectorySync) {
+                self.disk.sync_directory()?;
+            }
+        }
+        self.state().segments.insert(number, Held { bytes, released: false });
+        Ok(segment)
+    }
+
+    fn new_spare(&self) -> u32 {
+        let mut state = self.state();
+        let spare = state.next_spare;
+        state.next_spare = spare.wrapping_add(1);
+        spare
+    }
+
+    /// Notes that a segment holds nothing live. It is used again once the snapshots allow.
+    pub(crate) fn release(&self, number: u32) {
+        let mut state = self.state();
+        if number >= state.active {
+            return;
+        }
+        if let Some(held) = state.segments.get_mut(&number) {
+            held.released = true;
+        }
+    }
+
+    /// Notes that no kept snapshot needs segments below `number`.
+    pub(crate) fn cover_below(&self, number: u32) {
+        let mut state = self.state();
+        state.covered_below = state.covered_below.max(number);
+    }
+
+    /// Does one piece of background work: takes back a released segment, prepares the next one,
+    /// or fills a spare. `pause` is called with the number of bytes just filled.
+    pub(crate) fn upkeep(&self, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
+        let planned = self.plan();
+        match planned {
+            Task::TakeBack(number, bytes) => self.take_back(number, bytes)?,
+            Task::Prepare => match self.prepare() {
+                Err(error) if error.trouble == Trouble::NoSpace => return Ok(Upkeep::NoSpace),
+                other => drop(other?),
+            },
+            Task::Fill => return self.fill(pause),
+            Task::Nothing => return Ok(Upkeep::Idle),
+        }
+        Ok(Upkeep::Worked)
+    }
+
+    fn plan(&self) -> Task {
+        let state = self.state();
+        let covered =
+            |number: u32| number < state.covered_below || self.options.has(Planted::ReleaseBeforeSnapshot);
+        let back = state.segments.iter().find(|(number, held)| held.released && covered(**number));
+        if let Some((number, held)) = back {
+            return Task::TakeBack(*number, held.bytes);
+        }
+        if state.ready.is_none() && !state.spares.is_empty() {
+            return Task::Prepare;
+        }
+        let spares = state.spares.len();
+        let wanted = in_memory(u64::from(self.options.spare_segments));
+        let within = state.segments.len() + spares < self.options.ring_segments().max(wanted);
+        if spares < wanted && within { Task::Fill } else { Task::Nothing }
+    }
+
+    fn take_back(&self, number: u32, bytes: u64) -> Result<(), DiskError> {
+        let _files = self.files();
+        let total = {
+            let state = self.state();
+            state.segments.len() + state.spares.len()
+        };
+        if bytes == self.options.segment_bytes && total <= self.options.ring_segments() {
+            let spare = self.new_spare();
+            self.disk.rename(FileName::Segment(number), FileName::Spare(spare))?;
+            if !self.options.has(Planted::ReuseBeforeDirectorySync) {
+                self.disk.sync_directory()?;
+            }
+            self.state().spares.push(spare);
+        } else {
+            self.disk.remove(FileName::Segment(number))?;
+            self.disk.sync_directory()?;
+        }
+        self.state().segments.remove(&number);
+        Ok(())
+    }
+
+    /// Writes a spare full of zeros under a temporary name. Nobody waits for this: the file is
+    /// nobody else's until it has its name.
+    fn fill(&self, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
+        let bytes = self.options.segment_bytes;
+        let wanted = bytes.saturating_add(self.options.disk_reserve_bytes);
+        if self.disk.free_bytes()? < wanted {
+            return Ok(Upkeep::NoSpace);
+        }
+        let spare = self.new_spare();
+        let file = FileName::SpareTemp(spare);
+        match self.disk.create(file, bytes) {
+            Err(error) if error.trouble == Trouble::NoSpace => return Ok(Upkeep::NoSpace),
+            other => other?,
+        }
+        let zeros = vec![0; FILL_BYTES.min(in_memory(bytes))];
+        let mut offset = 0;
+        while offset < bytes {
+            let left = in_memory(bytes - offset).min(zeros.len());
+            self.disk.write_at(file, offset, &[zeros.get(..left).unwrap_or_default()])?;
+            self.disk.sync(file)?;
+            offset += on_disk(left);
+            pause(on_disk(left));
+        }
+        self.disk.rename(file, FileName::Spare(spare))?;
+        self.disk.sync_directory()?;
+        self.state().spares.push(spare);
+        Ok(Upkeep::Worked)
+    }
+
+    pub(crate) fn pressure(&self) -> Pressure {
+        let state = self.state();
+        let ring = self.options.ring_segments();
+        let short = state.segments.len() + HEADROOM_SEGMENTS > ring;
+        let mut live =
+            state.segments.iter().filter(|(number, held)| !held.released && **number < state.active);
+        let waiting =
+            state.segments.iter().any(|(number, held)| held.released && *number >= state.covered_below);
+        Pressure {
+            used_segments: state.segments.len(),
+            ring_segments: ring,
+            evacuate: live.next().filter(|_| short).map(|(number, _)| Region::segment(*number)),
+            snapshot_wanted: short && waiting,
+        }
+    }
+
+    /// Bytes of segments that exist beyond the active one: they can be written without asking
+    /// the file system for anything.
+    pub(crate) fn set_aside_bytes(&self) -> u64 {
+        let state = self.state();
+        let ready = state.ready.map_or(0, |segment| segment.bytes);
+        on_disk(state.spares.len()).saturating_mul(self.options.segment_bytes).saturating_add(ready)
+    }
+
+    /// The numbers of all segments with a name.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.state().segments.keys().copied().collect()
+    }
+
+    /// The prepared segment's length, or the length the next one will have.
+    pub(crate) fn bytes_of(&self, number: u32) -> u64 {
+        self.state().segments.get(&number).map_or(self.options.segment_bytes, |held| held.bytes)
+    }
+}
+
+#[derive(Debug)]
+enum Task {
+    TakeBack(u32, u64),
+    Prepare,
+    Fill,
+    Nothing,
+}
