@@ -4,6 +4,7 @@
 
 pub mod definitions;
 pub mod duration;
+pub mod front;
 pub mod http;
 pub mod listener;
 pub mod root_key;

@@ -1,0 +1,277 @@
+//! A message that a client sends: checked, given an id if it has none, otherwise kept as it came.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use vorrang_amqp::DecodeError;
+use vorrang_amqp::message::{Message, MessageId, Properties, put_properties};
+use vorrang_amqp::value::{Map, Value};
+use vorrang_engine::message::Incoming;
+use vorrang_engine::text::Text;
+use vorrang_engine::{Span, Timestamp};
+
+use super::annotation;
+use super::content::Content;
+
+/// One application property, key and value, at most.
+const PROPERTY_BYTES_MAX: usize = 32 * 1024;
+/// All application properties of a message together, at most.
+const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
+
+/// Why a message is not accepted, before any entity is asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// It is not an AMQP message.
+    #[error("the message cannot be decoded: {0}")]
+    Decode(#[from] DecodeError),
+    /// One of its application properties is too large.
+    #[error("an application property of {size} bytes exceeds the limit of {limit}")]
+    PropertyTooLarge {
+        /// Its size.
+        size: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// All of them together are.
+    #[error("application properties of {size} bytes exceed the limit of {limit}")]
+    PropertiesTooLarge {
+        /// Their size.
+        size: usize,
+        /// The bound.
+        limit: usize,
+    },
+}
+
+/// Gives ids to messages that come without: random in front, counted behind, so never the same twice.
+#[derive(Debug)]
+pub struct IdSource {
+    prefix: u64,
+    next: u64,
+}
+
+impl IdSource {
+    /// A source of its own for each connection, told apart by a random prefix.
+    #[must_use]
+    pub fn new(prefix: u64) -> IdSource {
+        IdSource { prefix, next: 0 }
+    }
+
+    /// 32 hexadecimal digits.
+    fn next(&mut self) -> String {
+        let mut text = String::with_capacity(32);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{:016x}{:016x}", self.prefix, self.next);
+        self.next = self.next.wrapping_add(1);
+        text
+    }
+}
+
+/// Reads one encoded message.
+pub fn read(payload: Bytes, ids: &mut IdSource) -> Result<Incoming, Error> {
+    let mut message = Message::parse(payload)?;
+    let header = message.header()?.unwrap_or_default();
+    let mut properties = message.properties()?.unwrap_or_default();
+    if let Some(map) = message.application_properties() {
+        check_sizes(&map)?;
+    }
+    if properties.message_id.is_none() {
+        properties.message_id = Some(MessageId::String(ids.next().into()));
+        message = with_properties(&message, &properties)?;
+    }
+    let annotations = message.message_annotations();
+    let annotation = |name: &str| annotations.as_ref().and_then(|map| map.value(name));
+    let time_to_live_ms = time_to_live(&properties).or(header.ttl.map(u64::from));
+    Ok(Incoming {
+        payload: message.encoded().clone(),
+        message_id: properties.message_id.as_ref().map(id_text),
+        session_id: properties.group_id.clone().map(text),
+        partition_key: annotation(annotation::PARTITION_KEY).and_then(|key| key.as_text().cloned()).map(text),
+        time_to_live: time_to_live_ms.map(Span),
+        scheduled_for: annotation(annotation::SCHEDULED).as_ref().and_then(time),
+        priority: header.priority,
+        deadline: annotation(annotation::DEADLINE).as_ref().and_then(time),
+        content: Arc::new(Content {
+            application: message.application_properties(),
+            priority: header.priority,
+            size: message.encoded().len(),
+            time_to_live_ms,
+            properties,
+            annotations,
+        }),
+    })
+}
+
+/// The lifetime a sender means by its two dates; it wins over `header.ttl`, which cannot say more than 49 days.
+fn time_to_live(properties: &Properties) -> Option<u64> {
+    let created = properties.creation_time?.0;
+    let expires = properties.absolute_expiry_time?.0;
+    u64::try_from(expires.checked_sub(created)?).ok().filter(|span| *span > 0)
+}
+
+/// A point in time, as a timestamp or as milliseconds in any integer type; before 1970 means at once.
+fn time(value: &Value) -> Option<Timestamp> {
+    let milliseconds = value.as_timestamp().map(|at| at.0).or_else(|| value.as_i64())?;
+    Some(Timestamp(u64::try_from(milliseconds).unwrap_or(0)))
+}
+
+fn text(text: vorrang_amqp::Text) -> Text {
+    Text::from_utf8(text.into_bytes()).expect("AMQP text is UTF-8")
+}
+
+/// The id as text: what duplicate detection compares.
+fn id_text(id: &MessageId) -> Text {
+    match id {
+        MessageId::String(id) => text(id.clone()),
+        MessageId::Ulong(number) => Text::from(number.to_string().as_str()),
+        MessageId::Uuid(uuid) => Text::from(uuid.to_string().as_str()),
+        MessageId::Binary(bytes) => {
+            let mut digits = String::with_capacity(bytes.len().saturating_mul(2));
+            for byte in bytes {
+                // Writing to a string cannot fail.
+                let _ = write!(digits, "{byte:02x}");
+            }
+            Text::from(digits.as_str())
+        }
+    }
+}
+
+fn check_sizes(map: &Map) -> Result<(), Error> {
+    let all = map.encoded_entries().len();
+    if all > PROPERTIES_BYTES_MAX {
+        return Err(Error::PropertiesTooLarge { size: all, limit: PROPERTIES_BYTES_MAX });
+    }
+    if all <= PROPERTY_BYTES_MAX {
+        return Ok(());
+    }
+    for (key, value) in map.encoded_iter() {
+        let size = key.as_bytes().len().saturating_add(value.as_bytes().len());
+        if size > PROPERTY_BYTES_MAX {
+            return Err(Error::PropertyTooLarge { size, limit: PROPERTY_BYTES_MAX });
+        }
+    }
+    Ok(())
+}
+
+/// The same message with other properties; everything else stays byte for byte.
+fn with_properties(message: &Message, properties: &Properties) -> Result<Message, DecodeError> {
+    let (encoded, layout) = (message.encoded(), message.layout());
+    let front = layout.bare_start();
+    let behind = layout.properties.map_or(front, |section| section.end);
+    let mut bytes = Vec::with_capacity(encoded.len().saturating_add(64));
+    bytes.extend_from_slice(encoded.get(..front).unwrap_or_default());
+    put_properties(&mut bytes, properties);
+    bytes.extend_from_slice(encoded.get(behind..).unwrap_or_default());
+    Message::parse(Bytes::from(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use vorrang_amqp::descriptor;
+    use vorrang_amqp::message::{Header, put_data, put_header, put_map_section};
+    use vorrang_amqp::value::Timestamp as AmqpTimestamp;
+    use vorrang_filter::{SystemProperty, ValueRef};
+
+    use super::*;
+
+    fn encoded(header: Option<Header>, properties: Option<Properties>, key: &str, value: &Value) -> Bytes {
+        let mut bytes = Vec::new();
+        if let Some(header) = header {
+            put_header(&mut bytes, &header);
+        }
+        if let Some(properties) = properties {
+            put_properties(&mut bytes, &properties);
+        }
+        put_map_section(&mut bytes, descriptor::APPLICATION_PROPERTIES, |map| {
+            map.entry(&Value::from(key), value);
+        });
+        put_data(&mut bytes, b"body");
+        Bytes::from(bytes)
+    }
+
+    #[test]
+    fn a_message_with_an_id_is_stored_byte_for_byte() {
+        let properties = Properties { message_id: Some(MessageId::Ulong(7)), ..Properties::default() };
+        let payload = encoded(None, Some(properties), "Priority", &Value::from("high"));
+        let incoming = read(payload.clone(), &mut IdSource::new(1)).unwrap();
+        assert_eq!(incoming.payload, payload);
+        assert_eq!(incoming.message_id.unwrap().as_str(), "7");
+        assert_eq!(incoming.content.user("priority").value(), Some(ValueRef::String("high")));
+    }
+
+    #[test]
+    fn a_message_without_an_id_gets_one_and_keeps_the_rest() {
+        for properties in [None, Some(Properties { subject: Some("s".into()), ..Properties::default() })] {
+            let header = Header { priority: Some(9), ..Header::default() };
+            let payload = encoded(Some(header), properties.clone(), "k", &Value::Int(1));
+            let mut ids = IdSource::new(0xab);
+            let incoming = read(payload.clone(), &mut ids).unwrap();
+            let id = incoming.message_id.unwrap();
+            assert_eq!(id.as_str(), "00000000000000ab0000000000000000");
+            assert_eq!(incoming.priority, Some(9));
+            let stored = Message::parse(incoming.payload).unwrap();
+            assert_eq!(stored.data().collect::<Vec<_>>(), vec![Bytes::from_static(b"body")]);
+            let found = stored.properties().unwrap().unwrap();
+            assert_eq!(found.subject, properties.and_then(|properties| properties.subject));
+            assert_ne!(read(payload, &mut ids).unwrap().message_id.unwrap(), id, "ids differ");
+        }
+    }
+
+    #[test]
+    fn the_lifetime_comes_from_the_two_dates_or_else_from_the_header() {
+        let dates = |created: i64, expires: i64| Properties {
+            message_id: Some(MessageId::Ulong(1)),
+            creation_time: Some(AmqpTimestamp(created)),
+            absolute_expiry_time: Some(AmqpTimestamp(expires)),
+            ..Properties::default()
+        };
+        let cases = [
+            ("both dates", Some(5), dates(1_000, 61_000), Some(60_000)),
+            ("dates the wrong way round", Some(5), dates(2, 1), Some(5)),
+            ("dates far apart", None, dates(i64::MIN, i64::MAX), None),
+            ("header alone", Some(0), Properties::default(), Some(0)),
+            ("nothing", None, Properties::default(), None),
+        ];
+        for (case, ttl, properties, expected) in cases {
+            let header = Header { ttl, ..Header::default() };
+            let payload = encoded(Some(header), Some(properties), "k", &Value::Null);
+            let incoming = read(payload, &mut IdSource::new(1)).unwrap();
+            assert_eq!(incoming.time_to_live, expected.map(Span), "{case}");
+        }
+    }
+
+    #[test]
+    fn large_application_properties_are_refused_at_their_limits() {
+        let with = |bytes: usize| {
+            let value = Value::from("x".repeat(bytes).as_str());
+            read(encoded(None, None, "k", &value), &mut IdSource::new(1))
+        };
+        // The key takes three bytes, the long string form five more than its text.
+        assert!(with(PROPERTY_BYTES_MAX - 8).is_ok());
+        assert!(matches!(with(PROPERTY_BYTES_MAX - 7), Err(Error::PropertyTooLarge { .. })));
+        assert!(matches!(with(PROPERTIES_BYTES_MAX), Err(Error::PropertiesTooLarge { .. })));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        assert!(matches!(read(Bytes::from_static(b"\x00"), &mut IdSource::new(1)), Err(Error::Decode(_))));
+    }
+
+    #[test]
+    fn filters_see_system_properties() {
+        let properties = Properties {
+            message_id: Some(MessageId::String("m".into())),
+            group_id: Some("s".into()),
+            reply_to: Some("r".into()),
+            ..Properties::default()
+        };
+        let incoming =
+            read(encoded(None, Some(properties), "k", &Value::Null), &mut IdSource::new(1)).unwrap();
+        let system = |property| incoming.content.system(property).map(ValueRef::to_value);
+        assert_eq!(system(SystemProperty::MessageId), Some("m".into()));
+        assert_eq!(system(SystemProperty::SessionId), Some("s".into()));
+        assert_eq!(system(SystemProperty::ReplyTo), Some("r".into()));
+        assert_eq!(system(SystemProperty::To), None);
+        assert_eq!(incoming.session_id.unwrap().as_str(), "s");
+    }
+}

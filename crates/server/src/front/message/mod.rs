@@ -1,0 +1,16 @@
+//! Messages between the wire and the engine.
+//!
+//! Coming in, the few things the engine needs are taken out of the payload, and the payload is kept
+//! as it came. Going out, header and annotations are written anew and the rest follows as one slice.
+//! The body is never looked at in either direction.
+
+mod annotation;
+mod content;
+mod incoming;
+mod outgoing;
+mod value;
+
+pub use content::Content;
+pub use incoming::{Error as IncomingError, IdSource, read as read_incoming};
+pub use outgoing::{Purpose, write as write_outgoing, write_without_body};
+pub use value::{encoded_value, to_filter};
