@@ -6,6 +6,7 @@
 pub mod authorization;
 pub mod catalogue;
 pub mod description;
+pub mod fan_out;
 pub mod idle;
 pub mod level;
 pub mod limits;

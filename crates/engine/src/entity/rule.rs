@@ -2,7 +2,8 @@
 
 use super::name::RuleName;
 use crate::time::Timestamp;
-use vorrang_filter::Filter;
+use std::sync::Arc;
+use vorrang_filter::{Action, Filter};
 
 /// A rule, as the catalogue numbers it. Never used again, so that a fact about a removed rule cannot
 /// touch a later one of the same name.
@@ -16,6 +17,8 @@ pub struct RuleDescription {
     pub name: RuleName,
     /// Which messages it takes.
     pub filter: Filter,
+    /// What it changes in its own copy. Rules without one share a copy.
+    pub action: Option<Arc<Action>>,
 }
 
 /// A rule in its subscription.
@@ -42,7 +45,7 @@ impl RuleDescription {
     /// The rule of a subscription whose creator brings none: every message, unchanged.
     #[must_use]
     pub fn first() -> RuleDescription {
-        RuleDescription { name: RuleName::first(), filter: Filter::True }
+        RuleDescription { name: RuleName::first(), filter: Filter::True, action: None }
     }
 
     /// This rule alone, as a count.

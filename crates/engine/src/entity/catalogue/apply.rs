@@ -1,12 +1,11 @@
 //! Making changes. Nothing here checks anything but that the change fits at all.
 
-use super::{Catalogue, Change, Entity, Kind, Removed, Subscription, Topic};
+use super::{Catalogue, Change, Entity, Kind, Removed, RuleKey, Subscription, Topic};
 use crate::entity::name::EntityName;
 use crate::entity::path::EntityPath;
-use crate::entity::rule::{FilterCounts, Rule, RuleDescription, RuleId};
+use crate::entity::rule::{Rule, RuleDescription, RuleId};
 use crate::id::EntityId;
 use crate::time::{Span, Timestamp};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Catalogue {
@@ -18,12 +17,7 @@ impl Catalogue {
                 self.put(*entity, name, at, Kind::Queue((**description).clone()))
             }
             Change::TopicCreated { entity, name, description } => {
-                let topic = Topic {
-                    description: (**description).clone(),
-                    subscriptions: BTreeMap::new(),
-                    filters: FilterCounts::default(),
-                };
-                self.put(*entity, name, at, Kind::Topic(topic))
+                self.put(*entity, name, at, Kind::Topic(Topic::new((**description).clone())))
             }
             Change::SubscriptionCreated { .. } => self.put_subscription(change, at),
             Change::QueueUpdated { entity, description } => self.alter(*entity, at, |kind| match kind {
@@ -89,17 +83,9 @@ impl Catalogue {
         if rule.0 < self.next_rule || parent.topic()?.subscriptions.contains_key(name) {
             return None;
         }
-        let kind = Kind::Subscription(Subscription {
-            description: (**description).clone(),
-            topic: *topic,
-            rules: BTreeMap::new(),
-            rule_names: BTreeMap::new(),
-        });
-        self.insert(*entity, path, at, kind)?;
-        let parent = Arc::make_mut(self.by_id.get_mut(topic)?);
-        if let Kind::Topic(parts) = &mut parent.kind {
-            parts.subscriptions.insert(name.clone(), *entity);
-        }
+        let subscription = Subscription::new((**description).clone(), *topic, []);
+        self.insert(*entity, path, at, Kind::Subscription(subscription))?;
+        self.topic_mut(*topic)?.subscriptions.insert(name.clone(), *entity);
         self.put_rule(*entity, *rule, first_rule, at)
     }
 
@@ -113,7 +99,6 @@ impl Catalogue {
         if rule.0 < self.next_rule {
             return None;
         }
-        let counts = description.counts();
         self.alter_subscription(subscription, at, |subscription| {
             if subscription.rule_names.contains_key(&description.name) {
                 return None;
@@ -124,7 +109,8 @@ impl Catalogue {
             Some(())
         })?;
         self.next_rule = rule.0.checked_add(1)?;
-        self.recount(subscription, FilterCounts::default(), counts)
+        self.topic_of(subscription)?.admit((subscription, rule), description);
+        Some(())
     }
 
     fn replace_rule(
@@ -134,35 +120,42 @@ impl Catalogue {
         description: &RuleDescription,
         at: Timestamp,
     ) -> Option<()> {
-        let mut before = FilterCounts::default();
+        let mut before = None;
         self.alter_subscription(subscription, at, |subscription| {
             let existing = subscription.rules.get_mut(&rule)?;
-            before = existing.description.counts();
-            existing.description.filter.clone_from(&description.filter);
+            // The name stays as it is: it is what the rule was found by.
+            let after = RuleDescription { name: existing.description.name.clone(), ..description.clone() };
+            before = Some(std::mem::replace(&mut existing.description, after));
             Some(())
         })?;
-        self.recount(subscription, before, description.counts())
+        let topic = self.topic_of(subscription)?;
+        topic.dismiss((subscription, rule), &before?);
+        topic.admit((subscription, rule), description);
+        Some(())
     }
 
     fn remove_rule(&mut self, subscription: EntityId, rule: RuleId, at: Timestamp) -> Option<()> {
-        let mut before = FilterCounts::default();
+        let mut gone = None;
         self.alter_subscription(subscription, at, |subscription| {
-            let gone = subscription.rules.remove(&rule)?;
-            subscription.rule_names.remove(&gone.description.name);
-            before = gone.description.counts();
+            let removed = subscription.rules.remove(&rule)?;
+            subscription.rule_names.remove(&removed.description.name);
+            gone = Some(removed.description);
             Some(())
         })?;
-        self.recount(subscription, before, FilterCounts::default())
+        self.topic_of(subscription)?.dismiss((subscription, rule), &gone?);
+        Some(())
     }
 
-    /// Keeps a topic's filter counts equal to what its subscriptions have.
-    fn recount(&mut self, subscription: EntityId, before: FilterCounts, after: FilterCounts) -> Option<()> {
+    fn topic_of(&mut self, subscription: EntityId) -> Option<&mut Topic> {
         let topic = self.entity(subscription)?.subscription()?.topic;
-        let topic = Arc::make_mut(self.by_id.get_mut(&topic)?);
-        if let Kind::Topic(topic) = &mut topic.kind {
-            topic.filters = topic.filters.minus(before).plus(after);
+        self.topic_mut(topic)
+    }
+
+    pub(super) fn topic_mut(&mut self, topic: EntityId) -> Option<&mut Topic> {
+        match &mut Arc::make_mut(self.by_id.get_mut(&topic)?).kind {
+            Kind::Topic(topic) => Some(topic),
+            Kind::Queue(_) | Kind::Subscription(_) => None,
         }
-        Some(())
     }
 
     fn alter(
@@ -203,14 +196,13 @@ impl Catalogue {
                 removed.extend(topic.subscriptions.values());
             }
             Kind::Subscription(subscription) => {
-                let counts = subscription.rules.values().map(|rule| rule.description.counts());
-                let counts = counts.fold(FilterCounts::default(), FilterCounts::plus);
-                let parent = self.by_id.get_mut(&subscription.topic).map(Arc::make_mut);
-                if let (Some(Entity { kind: Kind::Topic(topic), .. }), Some(name)) =
-                    (parent, &entity.path.subscription)
+                if let (Some(topic), Some(name)) =
+                    (self.topic_mut(subscription.topic), &entity.path.subscription)
                 {
                     topic.subscriptions.remove(name);
-                    topic.filters = topic.filters.minus(counts);
+                    for rule in subscription.rules.values() {
+                        topic.dismiss((id, rule.id), &rule.description);
+                    }
                 }
             }
         }
@@ -219,6 +211,20 @@ impl Catalogue {
             self.idle.forget(*gone);
         }
         Some(removed)
+    }
+}
+
+impl Topic {
+    /// Counts a rule of one of the subscriptions and makes it findable.
+    pub(super) fn admit(&mut self, key: RuleKey, rule: &RuleDescription) {
+        self.filters = self.filters.plus(rule.counts());
+        Arc::make_mut(&mut self.index).insert(key, &rule.filter);
+    }
+
+    /// Forgets a rule that was admitted as this.
+    fn dismiss(&mut self, key: RuleKey, rule: &RuleDescription) {
+        self.filters = self.filters.minus(rule.counts());
+        Arc::make_mut(&mut self.index).remove(&key);
     }
 }
 

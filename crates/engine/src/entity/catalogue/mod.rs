@@ -31,6 +31,7 @@ use crate::id::EntityId;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vorrang_filter::RuleIndex;
 
 /// By number, for the hot path. Never iterated: its order would mean nothing.
 type ById = hashbrown::HashMap<EntityId, Arc<Entity>, foldhash::fast::FixedState>;
@@ -81,7 +82,12 @@ pub struct Topic {
     pub subscriptions: BTreeMap<SubscriptionName, EntityId>,
     /// The filters of all their rules.
     pub filters: FilterCounts,
+    /// The same rules, found by what a message has.
+    pub(crate) index: Arc<RuleIndex<RuleKey>>,
 }
+
+/// A rule among those of a topic: by subscription, and there in the order of creation.
+pub(crate) type RuleKey = (EntityId, RuleId);
 
 /// A subscription and its rules.
 #[derive(Debug, Clone)]
@@ -204,7 +210,32 @@ impl Entity {
     }
 }
 
+impl Topic {
+    /// A topic that nobody has subscribed to.
+    #[must_use]
+    pub fn new(description: TopicDescription) -> Topic {
+        Topic {
+            description,
+            subscriptions: BTreeMap::new(),
+            filters: FilterCounts::default(),
+            index: Arc::default(),
+        }
+    }
+}
+
 impl Subscription {
+    /// A subscription to `topic` with these rules.
+    #[must_use]
+    pub fn new(
+        description: SubscriptionDescription,
+        topic: EntityId,
+        rules: impl IntoIterator<Item = Rule>,
+    ) -> Subscription {
+        let rules: BTreeMap<_, _> = rules.into_iter().map(|rule| (rule.id, rule)).collect();
+        let rule_names = rules.values().map(|rule| (rule.description.name.clone(), rule.id)).collect();
+        Subscription { description, topic, rules, rule_names }
+    }
+
     /// The rule of this name.
     #[must_use]
     pub fn rule(&self, name: &RuleName) -> Option<&Rule> {

@@ -167,7 +167,7 @@ proptest! {
         prop_assert_eq!(&Model::of(&restored), &model);
         prop_assert_eq!(restored.next_numbers(), book.catalogue.next_numbers());
         prop_assert_eq!(restored.idle().next_due(), book.catalogue.idle().next_due());
-        for entity in book.catalogue.entities() {
+        for entity in book.catalogue.entities().chain(restored.entities()).chain(replayed.entities()) {
             let Some(topic) = entity.topic() else { continue };
             let mut counted = FilterCounts::default();
             for entity in book.catalogue.subscriptions(entity.id) {
@@ -175,6 +175,7 @@ proptest! {
                 counted = rules.fold(counted, |sum, rule| sum.plus(rule.description.counts()));
             }
             prop_assert_eq!(topic.filters, counted);
+            prop_assert_eq!(topic.index.len(), counted.sql + counted.correlation);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Taking a catalogue apart for a snapshot, and putting it together again.
 
-use super::{Catalogue, Entity, Kind};
+use super::{Catalogue, Entity, Kind, Topic};
 use crate::entity::catalogue::apply::idle_after;
 use crate::id::EntityId;
 use crate::time::Timestamp;
@@ -33,34 +33,47 @@ impl Catalogue {
     }
 
     /// Puts back one of the [`parts`](Catalogue::parts); `None` if there is something in its place or
-    /// nothing where its topic should be.
+    /// nothing where its topic should be. What a topic knows of its subscriptions is not taken over: it
+    /// comes back with them.
     pub fn restore(&mut self, entity: &Arc<Entity>, accessed: Timestamp) -> Option<()> {
         let id = entity.id;
         if self.by_id.contains_key(&id) {
             return None;
         }
+        let mut entity = Arc::clone(entity);
         match &entity.kind {
-            Kind::Queue(_) | Kind::Topic(_) => {
-                let taken = self.names.get(&entity.path.name);
-                if taken.is_some() {
-                    return None;
-                }
-                self.names.insert(entity.path.name.clone(), id);
+            Kind::Queue(_) => self.restore_name(&entity)?,
+            Kind::Topic(topic) => {
+                let alone = Topic::new(topic.description.clone());
+                self.restore_name(&entity)?;
+                Arc::make_mut(&mut entity).kind = Kind::Topic(alone);
             }
-            // A topic lists its subscriptions, so there is nothing to add to it.
             Kind::Subscription(subscription) => {
-                let name = entity.path.subscription.as_ref()?;
-                let listed = self.entity(subscription.topic)?.topic()?.subscriptions.get(name);
-                if listed != Some(&id) {
+                let name = entity.path.subscription.clone()?;
+                let topic = self.topic_mut(subscription.topic)?;
+                if topic.subscriptions.contains_key(&name) {
                     return None;
                 }
+                topic.subscriptions.insert(name, id);
+                for rule in subscription.rules.values() {
+                    topic.admit((id, rule.id), &rule.description);
+                }
+                let highest =
+                    subscription.rules.keys().next_back().map_or(0, |rule| rule.0.saturating_add(1));
+                self.next_rule = self.next_rule.max(highest);
             }
         }
-        let highest_rule = entity.subscription().and_then(|found| found.rules.keys().next_back());
         self.next_entity = self.next_entity.max(id.0.saturating_add(1));
-        self.next_rule = self.next_rule.max(highest_rule.map_or(0, |rule| rule.0.saturating_add(1)));
-        self.idle.watch(id, accessed, idle_after(entity));
-        self.by_id.insert(id, Arc::clone(entity));
+        self.idle.watch(id, accessed, idle_after(&entity));
+        self.by_id.insert(id, entity);
+        Some(())
+    }
+
+    fn restore_name(&mut self, entity: &Entity) -> Option<()> {
+        if self.names.contains_key(&entity.path.name) {
+            return None;
+        }
+        self.names.insert(entity.path.name.clone(), entity.id);
         Some(())
     }
 }

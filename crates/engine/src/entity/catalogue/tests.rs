@@ -15,7 +15,7 @@ pub(super) fn sub(text: &str) -> SubscriptionName {
 }
 
 pub(super) fn rule(text: &str) -> RuleDescription {
-    RuleDescription { name: RuleName::parse(text).unwrap(), filter: Filter::True }
+    RuleDescription { name: RuleName::parse(text).unwrap(), filter: Filter::True, action: None }
 }
 
 pub(super) fn correlation_rule(text: &str) -> RuleDescription {
