@@ -17,14 +17,15 @@ pub struct Environment<'e> {
     new_id: &'e mut dyn FnMut() -> u128,
     steps_max: u32,
     steps_left: u32,
-    steps_taken: u64,
+    /// By the evaluations before this one.
+    steps_before: u64,
 }
 
 impl<'e> Environment<'e> {
     /// An environment whose `newid()` takes its GUIDs from `new_id`, so that evaluation itself is
     /// deterministic.
     pub fn new(new_id: &'e mut dyn FnMut() -> u128) -> Self {
-        Self { new_id, steps_max: STEPS_MAX, steps_left: STEPS_MAX, steps_taken: 0 }
+        Self { new_id, steps_max: STEPS_MAX, steps_left: STEPS_MAX, steps_before: 0 }
     }
 
     /// Sets how many steps each evaluation may take.
@@ -37,24 +38,22 @@ impl<'e> Environment<'e> {
 
     /// Steps taken by all evaluations so far.
     pub fn steps_taken(&self) -> u64 {
-        self.steps_taken
+        self.steps_before.saturating_add(u64::from(self.steps_max - self.steps_left))
     }
 
     /// Starts an evaluation with a full budget: one rule's cost is never another one's error.
     pub(crate) fn begin(&mut self) {
+        self.steps_before = self.steps_taken();
         self.steps_left = self.steps_max;
     }
 
     pub(crate) fn charge(&mut self, steps: usize) -> Result<(), FilterError> {
-        let left = u32::try_from(steps).ok().and_then(|steps| self.steps_left.checked_sub(steps));
-        let Some(left) = left else {
-            self.steps_taken = self.steps_taken.saturating_add(u64::from(self.steps_left));
-            self.steps_left = 0;
-            return Err(FilterError::Budget { limit: self.steps_max });
-        };
-        self.steps_taken = self.steps_taken.saturating_add(u64::from(self.steps_left - left));
-        self.steps_left = left;
-        Ok(())
+        if let Some(left) = u32::try_from(steps).ok().and_then(|steps| self.steps_left.checked_sub(steps)) {
+            self.steps_left = left;
+            return Ok(());
+        }
+        self.steps_left = 0;
+        Err(FilterError::Budget { limit: self.steps_max })
     }
 
     pub(crate) fn new_id(&mut self) -> u128 {
@@ -67,7 +66,7 @@ impl fmt::Debug for Environment<'_> {
         out.debug_struct("Environment")
             .field("steps_max", &self.steps_max)
             .field("steps_left", &self.steps_left)
-            .field("steps_taken", &self.steps_taken)
+            .field("steps_taken", &self.steps_taken())
             .finish_non_exhaustive()
     }
 }

@@ -6,34 +6,41 @@
 
 /// Whether two property names are the same name, ignoring case.
 ///
-/// Case is folded one character to one character: `ß` does not equal `SS`, as in an ordinal
-/// comparison that ignores case.
+/// Case is folded one character to one character, and letters of ASCII equal only each other: `ß`
+/// does not equal `SS`, nor the Kelvin sign `K`.
 pub fn same(left: &str, right: &str) -> bool {
-    if left.is_ascii() && right.is_ascii() {
-        return left.eq_ignore_ascii_case(right);
-    }
-    left.chars().map(fold).eq(right.chars().map(fold))
+    left.eq_ignore_ascii_case(right) || (!left.is_ascii() && same_beyond_ascii(left, right))
 }
 
 /// Where in `names` the property called `name` is: the exact spelling if present, otherwise the
 /// first that differs in case only.
 pub fn position<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> Option<usize> {
+    let ascii = name.is_ascii();
     let mut ignoring_case = None;
     for (place, candidate) in names.into_iter().enumerate() {
         if candidate == name {
             return Some(place);
         }
-        if ignoring_case.is_none() && same(candidate, name) {
+        if ignoring_case.is_none()
+            && (candidate.eq_ignore_ascii_case(name) || (!ascii && same_beyond_ascii(candidate, name)))
+        {
             ignoring_case = Some(place);
         }
     }
     ignoring_case
 }
 
+fn same_beyond_ascii(left: &str, right: &str) -> bool {
+    left.chars().map(fold).eq(right.chars().map(fold))
+}
+
 fn fold(character: char) -> char {
+    if character.is_ascii() {
+        return character.to_ascii_uppercase();
+    }
     let mut upper = character.to_uppercase();
     match (upper.next(), upper.next()) {
-        (Some(single), None) => single,
+        (Some(single), None) if !single.is_ascii() => single,
         _ => character,
     }
 }
@@ -51,6 +58,9 @@ mod tests {
             ("color", "colour", false),
             ("größe", "GRÖßE", true),
             ("ß", "SS", false),
+            ("ı", "I", false),
+            ("\u{212a}", "k", false),
+            ("größe_x", "GRÖßE_X", true),
             ("é", "e", false),
             ("a", "ä", false),
         ];
