@@ -51,6 +51,8 @@ pub struct Limits {
     pub transactions_max: usize,
     /// Sends and settlements in one transaction; more are refused.
     pub transaction_operations_max: usize,
+    /// Bytes of messages that wait in open transactions, all together; more are refused.
+    pub transaction_bytes_max: u64,
     /// How long a transaction may stay open before it is rolled back.
     pub transaction_time_max: Span,
     /// Entities a message may be forwarded through; then it goes to the transfer dead-letter queue.
@@ -87,6 +89,7 @@ impl Default for Limits {
             peek_max: 5_000,
             transactions_max: 10_000,
             transaction_operations_max: 100,
+            transaction_bytes_max: 256 * 1024 * 1024,
             transaction_time_max: Span::minutes(2),
             hops_max: 4,
             cold_records_max: 100_000,

@@ -242,6 +242,7 @@ pub enum Countable {
     DuplicateIds,
     Transactions,
     Operations,
+    TransactionBytes,
     Records,
 }
 
@@ -267,6 +268,7 @@ impl std::fmt::Display for Countable {
             Countable::DuplicateIds => "remembered message ids of the entity",
             Countable::Transactions => "open transactions",
             Countable::Operations => "operations in the transaction",
+            Countable::TransactionBytes => "bytes in open transactions",
             Countable::Records => "records",
         })
     }

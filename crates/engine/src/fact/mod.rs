@@ -23,6 +23,7 @@ use crate::id::{
 use crate::level::Level;
 use crate::message::Overlay;
 use crate::payloads::ColdRecord;
+use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
 pub use crate::command::ReceiveMode;
@@ -413,6 +414,13 @@ pub enum Fact {
         /// When.
         at: Timestamp,
     },
+    /// Something that was to join a transaction was refused: it can only be rolled back now.
+    TransactionPoisoned {
+        /// Its id.
+        transaction: TransactionId,
+        /// What was refused.
+        cause: Box<Refusal>,
+    },
     /// A transaction ended; what it did stands in other facts of the same decision.
     TransactionEnded {
         /// Its id.
@@ -510,6 +518,7 @@ impl Fact {
             | Fact::TransactionDeclared { .. }
             | Fact::SendEnlisted { .. }
             | Fact::SettlementEnlisted { .. }
+            | Fact::TransactionPoisoned { .. }
             | Fact::TransactionEnded { .. } => Durability::Volatile,
             Fact::Locked { .. } | Fact::Renewed { .. } | Fact::Reserved { .. } => Durability::Riding,
             Fact::Returned { cause, .. } => match cause {
