@@ -38,6 +38,8 @@ pub struct Publication<'a> {
     pub content: &'a dyn Message,
     /// AMQP's `header.priority`.
     pub priority: Option<u8>,
+    /// The level it has already, if it was forwarded here; kept unless a rule says otherwise.
+    pub brought: Option<(Level, LevelOrigin)>,
     /// Its session.
     pub session: Option<&'a str>,
     /// How long it lives, capped by the topic's default.
@@ -188,7 +190,10 @@ impl Press<'_, '_, '_> {
         let needs_session = outlet.requires_session;
         let copy = Copy {
             mailbox: MailboxId::main(self.id),
-            level: level::determine(&outlet.priority, priority, content, self.environment),
+            level: match self.publication.brought {
+                None => level::determine(&outlet.priority, priority, content, self.environment),
+                Some(brought) => level::keep(&outlet.priority, brought, content, self.environment),
+            },
             session: session.filter(|_| needs_session).map(SessionId::from),
             time_to_live: time_to_live.min(self.subscription.description.shared.default_time_to_live),
             overlay: overlay.clone().map(Arc::new),
@@ -272,6 +277,7 @@ impl std::fmt::Debug for Publication<'_> {
         f.debug_struct("Publication")
             .field("topic", &self.topic)
             .field("priority", &self.priority)
+            .field("brought", &self.brought)
             .field("session", &self.session)
             .field("time_to_live", &self.time_to_live)
             .finish_non_exhaustive()

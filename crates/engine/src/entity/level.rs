@@ -32,13 +32,8 @@ pub fn determine(
     environment: &mut Environment<'_>,
 ) -> Determined {
     let decided = |level, origin| Determined { level, origin, unknown_class: false };
-    for rule in &settings.rules {
-        // A rule that fails on a message does not match it: order must not decide about existence.
-        if rule.filter.matches(message, environment).unwrap_or(false)
-            && let Some(level) = settings.level_of(rule.class.as_str())
-        {
-            return decided(level, LevelOrigin::Rule);
-        }
+    if let Some(level) = by_rules(settings, message, environment) {
+        return decided(level, LevelOrigin::Rule);
     }
     let property = message.user(PROPERTY).value();
     if let Some(level) = property.and_then(|value| read(settings, value)) {
@@ -49,6 +44,34 @@ pub fn determine(
         None => decided(settings.default_level, LevelOrigin::Default),
     };
     Determined { unknown_class: property.is_some(), ..rest }
+}
+
+/// Decides the level of a message that brings one along from where it was before: it keeps it, unless
+/// a priority rule of this entity says otherwise.
+#[must_use]
+pub fn keep(
+    settings: &PrioritySettings,
+    brought: (Level, LevelOrigin),
+    message: &dyn Message,
+    environment: &mut Environment<'_>,
+) -> Determined {
+    let (level, origin) = match by_rules(settings, message, environment) {
+        Some(level) => (level, LevelOrigin::Rule),
+        None => brought,
+    };
+    Determined { level, origin, unknown_class: false }
+}
+
+fn by_rules(
+    settings: &PrioritySettings,
+    message: &dyn Message,
+    environment: &mut Environment<'_>,
+) -> Option<Level> {
+    let matching = settings.rules.iter().find(|rule| {
+        // A rule that fails on a message does not match it: order must not decide about existence.
+        rule.filter.matches(message, environment).unwrap_or(false)
+    });
+    matching.and_then(|rule| settings.level_of(rule.class.as_str()))
 }
 
 /// Reads a level from a property: a whole number of any type from 0 to 255, or a class name.
@@ -134,6 +157,19 @@ mod tests {
         ];
         for (case, header, message, expected) in cases {
             assert_eq!(level(header, &message), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_level_brought_along_is_kept_unless_a_rule_says_otherwise() {
+        let brought = (Level(42), LevelOrigin::Header);
+        let labelled = |label: &str| MapMessage::new().with_system(SystemProperty::Label, label.to_owned());
+        let cases = [("vip", (200, LevelOrigin::Rule)), ("other", (42, LevelOrigin::Header))];
+        for (label, (level, origin)) in cases {
+            let message = labelled(label).with(PROPERTY, 9_i64);
+            let mut new_id = || 0;
+            let found = keep(&settings(), brought, &message, &mut Environment::new(&mut new_id));
+            assert_eq!(found, Determined { level: Level(level), origin, unknown_class: false }, "{label}");
         }
     }
 

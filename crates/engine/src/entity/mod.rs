@@ -13,6 +13,7 @@ pub mod limits;
 pub mod name;
 pub mod path;
 pub mod priority;
+pub mod promise;
 pub mod rule;
 pub mod setting;
 pub mod status;

@@ -73,7 +73,14 @@ impl Topic {
     }
 
     fn publication<'a>(&self, content: &'a MapMessage) -> Publication<'a> {
-        Publication { topic: self.id, content, priority: None, session: None, time_to_live: Span::FOREVER }
+        Publication {
+            topic: self.id,
+            content,
+            priority: None,
+            brought: None,
+            session: None,
+            time_to_live: Span::FOREVER,
+        }
     }
 
     fn publish_as(&self, publication: &Publication<'_>) -> Vec<Copy> {
@@ -206,6 +213,10 @@ fn each_subscription_decides_level_and_life_for_itself() {
             (1, LevelOrigin::Property, Span::days(2)),
         ]
     );
+    // A forwarded message keeps its level, unless the subscription's own rules say otherwise.
+    let forwarded = Publication { brought: Some((Level(42), LevelOrigin::Header)), ..publication };
+    let levels: Vec<_> = topic.publish_as(&forwarded).iter().map(|copy| copy.level.level.0).collect();
+    assert_eq!(levels, [42, 9, 200, 42]);
 }
 
 #[test]
