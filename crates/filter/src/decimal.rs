@@ -11,13 +11,16 @@ use std::fmt;
 const SCALE_MAX: u8 = 28;
 const UNSCALED_MAX: i128 = 10_i128.pow(34) - 1;
 
+/// How far the whole number is shifted to make room for the scale. 34 digits take 113 bits.
+const SCALE_BITS: u32 = 5;
+
 /// A decimal number, `unscaled / 10^scale`, kept without trailing zeros after the point, so that
 /// equal numbers are represented equally.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Decimal {
-    unscaled: i128,
-    scale: u8,
-}
+///
+/// Both parts share one i128: any value is moved around a lot during evaluation, and this is its
+/// largest variant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Decimal(i128);
 
 impl Decimal {
     /// The number `unscaled / 10^scale`; none if it needs more than 34 digits or 28 after the point.
@@ -28,26 +31,31 @@ impl Decimal {
             scale -= 1;
         }
         (scale <= SCALE_MAX && unscaled.unsigned_abs() <= UNSCALED_MAX.unsigned_abs())
-            .then_some(Self { unscaled, scale })
+            .then_some(Self::pack(unscaled, scale))
+    }
+
+    fn pack(unscaled: i128, scale: u8) -> Self {
+        Self((unscaled << SCALE_BITS) | i128::from(scale))
     }
 
     /// All digits of the number, without the point.
     pub fn unscaled(self) -> i128 {
-        self.unscaled
+        self.0 >> SCALE_BITS
     }
 
     /// How many digits stand after the point.
     pub fn scale(self) -> u8 {
-        self.scale
+        let [lowest, ..] = self.0.to_le_bytes();
+        lowest & ((1 << SCALE_BITS) - 1)
     }
 
     /// The nearest double, save for the last bit of numbers with digits after the point.
     pub fn to_f64(self) -> f64 {
-        approximate(self.unscaled) / approximate(power_of_ten(self.scale))
+        approximate(self.unscaled()) / approximate(power_of_ten(self.scale()))
     }
 
     pub(crate) fn checked_neg(self) -> Option<Self> {
-        Self::new(self.unscaled.checked_neg()?, self.scale)
+        Self::new(self.unscaled().checked_neg()?, self.scale())
     }
 
     pub(crate) fn checked_add(self, other: Self) -> Option<Self> {
@@ -61,35 +69,38 @@ impl Decimal {
     }
 
     pub(crate) fn checked_mul(self, other: Self) -> Option<Self> {
-        let (mut left, mut right) = (self, other);
+        let (mut left, mut left_scale) = (self.unscaled(), self.scale());
+        let (mut right, mut right_scale) = (other.unscaled(), other.scale());
         loop {
-            let product = left.unscaled.checked_mul(right.unscaled);
-            let scale = left.scale + right.scale;
-            if let Some(product) = product.and_then(|product| Self::shortened(product, scale)) {
+            let product = left.checked_mul(right);
+            if let Some(product) =
+                product.and_then(|product| Self::shortened(product, left_scale + right_scale))
+            {
                 return Some(product);
             }
-            let longer = if left.scale >= right.scale { &mut left } else { &mut right };
-            if longer.scale == 0 {
-                return None;
-            }
-            longer.unscaled /= 10;
-            longer.scale -= 1;
+            let (longer, scale) = if left_scale >= right_scale {
+                (&mut left, &mut left_scale)
+            } else {
+                (&mut right, &mut right_scale)
+            };
+            *scale = scale.checked_sub(1)?;
+            *longer /= 10;
         }
     }
 
     /// The quotient, cut off after as many digits as there is room for; none for division by zero.
     pub(crate) fn checked_div(self, other: Self) -> Option<Self> {
-        if other.unscaled == 0 {
+        if other.unscaled() == 0 {
             return None;
         }
-        let mut dividend = self.unscaled;
-        let mut scale = i32::from(self.scale) - i32::from(other.scale);
-        while scale < i32::from(SCALE_MAX) && dividend % other.unscaled != 0 {
+        let mut dividend = self.unscaled();
+        let mut scale = i32::from(self.scale()) - i32::from(other.scale());
+        while scale < i32::from(SCALE_MAX) && dividend % other.unscaled() != 0 {
             let Some(longer) = dividend.checked_mul(10) else { break };
             dividend = longer;
             scale += 1;
         }
-        let mut quotient = dividend / other.unscaled;
+        let mut quotient = dividend / other.unscaled();
         while scale < 0 {
             quotient = quotient.checked_mul(10)?;
             scale += 1;
@@ -104,9 +115,9 @@ impl Decimal {
     }
 
     fn aligned(self, other: Self) -> Option<(i128, i128, u8)> {
-        let scale = self.scale.max(other.scale);
-        let left = self.unscaled.checked_mul(power_of_ten(scale - self.scale))?;
-        let right = other.unscaled.checked_mul(power_of_ten(scale - other.scale))?;
+        let scale = self.scale().max(other.scale());
+        let left = self.unscaled().checked_mul(power_of_ten(scale - self.scale()))?;
+        let right = other.unscaled().checked_mul(power_of_ten(scale - other.scale()))?;
         Some((left, right, scale))
     }
 
@@ -123,20 +134,20 @@ impl Decimal {
     }
 
     fn whole_and_rest(self) -> (i128, i128) {
-        let unit = power_of_ten(self.scale);
-        (self.unscaled / unit, self.unscaled % unit * power_of_ten(SCALE_MAX - self.scale))
+        let unit = power_of_ten(self.scale());
+        (self.unscaled() / unit, self.unscaled() % unit * power_of_ten(SCALE_MAX - self.scale()))
     }
 }
 
 impl From<i64> for Decimal {
     fn from(number: i64) -> Self {
-        Self { unscaled: i128::from(number), scale: 0 }
+        Self::pack(i128::from(number), 0)
     }
 }
 
 impl From<u64> for Decimal {
     fn from(number: u64) -> Self {
-        Self { unscaled: i128::from(number), scale: 0 }
+        Self::pack(i128::from(number), 0)
     }
 }
 
@@ -152,14 +163,20 @@ impl PartialOrd for Decimal {
     }
 }
 
+impl fmt::Debug for Decimal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Decimal({self})")
+    }
+}
+
 impl fmt::Display for Decimal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = power_of_ten(self.scale).unsigned_abs();
-        let magnitude = self.unscaled.unsigned_abs();
-        let sign = if self.unscaled < 0 { "-" } else { "" };
+        let unit = power_of_ten(self.scale()).unsigned_abs();
+        let magnitude = self.unscaled().unsigned_abs();
+        let sign = if self.unscaled() < 0 { "-" } else { "" };
         write!(out, "{sign}{}", magnitude / unit)?;
-        if self.scale > 0 {
-            write!(out, ".{:0width$}", magnitude % unit, width = usize::from(self.scale))?;
+        if self.scale() > 0 {
+            write!(out, ".{:0width$}", magnitude % unit, width = usize::from(self.scale()))?;
         }
         Ok(())
     }

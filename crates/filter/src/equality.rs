@@ -12,6 +12,9 @@ use crate::{guid, time};
 
 /// Equality within one family of types.
 pub(crate) fn same_family(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
+    if let (ValueRef::String(left), ValueRef::String(right)) = (left, right) {
+        return left == right;
+    }
     match (Number::from_value(left), Number::from_value(right)) {
         (Some(left), Some(right)) => left.compare(right) == Some(Ordering::Equal),
         (None, None) => left == right,
@@ -45,7 +48,8 @@ pub(crate) enum Order {
 pub(crate) fn order(left: ValueRef<'_>, right: ValueRef<'_>) -> Order {
     let known = match (left, right) {
         (ValueRef::String(left), ValueRef::String(right)) => Some(left.cmp(right)),
-        (ValueRef::Timestamp(left), ValueRef::Timestamp(right))
+        (ValueRef::Int(left), ValueRef::Int(right))
+        | (ValueRef::Timestamp(left), ValueRef::Timestamp(right))
         | (ValueRef::Timespan(left), ValueRef::Timespan(right)) => Some(left.cmp(&right)),
         (ValueRef::Timestamp(left), ValueRef::String(right)) => {
             time::parse_timestamp(right).map(|right| left.cmp(&right))

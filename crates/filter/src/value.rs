@@ -36,7 +36,11 @@ pub enum Value {
 }
 
 /// A value that borrows its text or bytes: what evaluation works on, free to copy.
+///
+/// The wide tag keeps the content aligned in every variant. Without it the compiler copies values in
+/// pieces that straddle those it wrote, and the processor stalls on each.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(u64)]
 #[expect(missing_docs, reason = "the variants are those of `Value`")]
 pub enum ValueRef<'v> {
     String(&'v str),
