@@ -1,4 +1,12 @@
 //! The connection engine, seen from outside: bytes in, bytes and events out.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets the unexpected shall fail, and its support code too"
+)]
+
 mod raw;
 mod smoke;
+mod states;
