@@ -48,16 +48,33 @@ impl Budget {
     #[inline]
     pub(crate) fn charge(&mut self, claimed: u32) -> Result<(), DecodeError> {
         let allowed = self.items_left;
-        self.items_left =
-            allowed.checked_sub(claimed).ok_or(DecodeError::TooManyItems { claimed, allowed })?;
-        Ok(())
+        match self.try_charge(claimed) {
+            Some(()) => Ok(()),
+            None => Err(DecodeError::TooManyItems { claimed, allowed }),
+        }
+    }
+
+    /// Takes `claimed` items, or none.
+    #[inline]
+    pub(crate) fn try_charge(&mut self, claimed: u32) -> Option<()> {
+        self.items_left = self.items_left.checked_sub(claimed)?;
+        Some(())
+    }
+
+    /// Goes one level down if there is one.
+    #[inline]
+    pub(crate) fn try_descend(&mut self) -> Option<()> {
+        self.depth_left = self.depth_left.checked_sub(1)?;
+        Some(())
     }
 
     /// Goes one level down; undone by [`Budget::ascend`].
     #[inline]
     pub(crate) fn descend(&mut self) -> Result<(), DecodeError> {
-        self.depth_left = self.depth_left.checked_sub(1).ok_or(DecodeError::TooDeep { limit: DEPTH_MAX })?;
-        Ok(())
+        match self.try_descend() {
+            Some(()) => Ok(()),
+            None => Err(DecodeError::TooDeep { limit: DEPTH_MAX }),
+        }
     }
 
     /// Comes back from a level that was entered with [`Budget::descend`].

@@ -2,7 +2,8 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::decode::{Composite, Reader, usize_of};
+use crate::constructor as code;
+use crate::decode::{Composite, Reader, quick, usize_of};
 use crate::descriptor;
 use crate::encode::{Encode, Output, patch_u32, wire_length};
 use crate::error::DecodeError;
@@ -25,6 +26,16 @@ pub(crate) const FRAME_TYPE_AMQP: u8 = 0;
 
 /// The frame type of the SASL layer.
 pub(crate) const FRAME_TYPE_SASL: u8 = 1;
+
+const OPEN: u8 = descriptor::OPEN.code;
+const BEGIN: u8 = descriptor::BEGIN.code;
+const ATTACH: u8 = descriptor::ATTACH.code;
+const FLOW: u8 = descriptor::FLOW.code;
+const TRANSFER: u8 = descriptor::TRANSFER.code;
+const DISPOSITION: u8 = descriptor::DISPOSITION.code;
+const DETACH: u8 = descriptor::DETACH.code;
+const END: u8 = descriptor::END.code;
+const CLOSE: u8 = descriptor::CLOSE.code;
 
 const EXPECTED_PERFORMATIVE: &str = "a performative";
 const EXPECTED_SASL: &str = "a sasl frame";
@@ -120,20 +131,38 @@ impl Frame {
     /// Reads one whole frame: as many bytes as [`frame_size`] said, header included.
     pub fn decode(mut frame: Bytes) -> Result<Self, DecodeError> {
         let (header, channel) = frame_header(&frame, FRAME_TYPE_AMQP)?;
+        let body = frame.get(header..).unwrap_or_default();
+        if let [code::DESCRIBED, code::SMALL_ULONG, performative, fields @ ..] = body {
+            match *performative {
+                TRANSFER => {
+                    if let Some((transfer, payload)) = quick::transfer(fields) {
+                        let read = frame.len().saturating_sub(payload.len());
+                        frame.advance(read);
+                        return Ok(Self { channel, body: FrameBody::Transfer(transfer, frame) });
+                    }
+                }
+                DISPOSITION => {
+                    if let Some(disposition) = quick::disposition(fields) {
+                        return Ok(Self { channel, body: FrameBody::Disposition(disposition) });
+                    }
+                }
+                FLOW => {
+                    if let Some(flow) = quick::flow(fields) {
+                        return Ok(Self { channel, body: FrameBody::Flow(flow) });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self::decode_carefully(frame)
+    }
+
+    /// Reads one whole frame, whatever its encoding. Kept apart, so that the short way needs little stack.
+    #[inline(never)]
+    pub(crate) fn decode_carefully(mut frame: Bytes) -> Result<Self, DecodeError> {
+        let (header, channel) = frame_header(&frame, FRAME_TYPE_AMQP)?;
         frame.advance(header);
-        if frame.is_empty() {
-            return Ok(Self { channel, body: FrameBody::Heartbeat });
-        }
-        let mut reader = Reader::new(&frame);
-        let found = reader.descriptor(EXPECTED_PERFORMATIVE)?;
-        if found == u64::from(descriptor::TRANSFER.code) {
-            let transfer = reader.fields(descriptor::TRANSFER.name, Transfer::read)?;
-            let read = frame.len().saturating_sub(reader.remaining());
-            frame.advance(read);
-            return Ok(Self { channel, body: FrameBody::Transfer(transfer, frame) });
-        }
-        let body = FrameBody::read(&mut reader, found)?;
-        reader.finish()?;
+        let body = FrameBody::decode(frame)?;
         Ok(Self { channel, body })
     }
 
@@ -160,30 +189,33 @@ impl Frame {
 }
 
 impl FrameBody {
-    /// Reads the fields of any performative but a transfer.
-    #[inline]
-    fn read(reader: &mut Reader<'_>, found: u64) -> Result<Self, DecodeError> {
-        let unexpected = DecodeError::UnexpectedDescriptor { expected: EXPECTED_PERFORMATIVE, found };
-        let Ok(code) = u8::try_from(found) else { return Err(unexpected) };
-        match code {
-            _ if code == descriptor::FLOW.code => reader.fields("flow", Flow::read).map(Self::Flow),
-            _ if code == descriptor::DISPOSITION.code => {
-                reader.fields("disposition", Disposition::read).map(Self::Disposition)
-            }
-            _ if code == descriptor::OPEN.code => {
-                reader.fields("open", Open::read).map(|open| Self::Open(Box::new(open)))
-            }
-            _ if code == descriptor::BEGIN.code => {
-                reader.fields("begin", Begin::read).map(|begin| Self::Begin(Box::new(begin)))
-            }
-            _ if code == descriptor::ATTACH.code => {
-                reader.fields("attach", Attach::read).map(|attach| Self::Attach(Box::new(attach)))
-            }
-            _ if code == descriptor::DETACH.code => reader.fields("detach", Detach::read).map(Self::Detach),
-            _ if code == descriptor::END.code => reader.fields("end", End::read).map(Self::End),
-            _ if code == descriptor::CLOSE.code => reader.fields("close", Close::read).map(Self::Close),
-            _ => Err(unexpected),
+    /// Reads a frame's body, whatever its encoding.
+    fn decode(mut body: Bytes) -> Result<Self, DecodeError> {
+        if body.is_empty() {
+            return Ok(Self::Heartbeat);
         }
+        let mut reader = Reader::new(&body);
+        let found = reader.descriptor(EXPECTED_PERFORMATIVE)?;
+        let unexpected = DecodeError::UnexpectedDescriptor { expected: EXPECTED_PERFORMATIVE, found };
+        let performative = match u8::try_from(found).map_err(|_| unexpected.clone())? {
+            TRANSFER => {
+                let transfer = reader.fields("transfer", Transfer::read)?;
+                let read = body.len().saturating_sub(reader.remaining());
+                body.advance(read);
+                return Ok(Self::Transfer(transfer, body));
+            }
+            DISPOSITION => reader.fields("disposition", Disposition::read).map(Self::Disposition),
+            FLOW => reader.fields("flow", Flow::read).map(Self::Flow),
+            OPEN => reader.fields("open", Open::read).map(|open| Self::Open(Box::new(open))),
+            BEGIN => reader.fields("begin", Begin::read).map(|begin| Self::Begin(Box::new(begin))),
+            ATTACH => reader.fields("attach", Attach::read).map(|attach| Self::Attach(Box::new(attach))),
+            DETACH => reader.fields("detach", Detach::read).map(Self::Detach),
+            END => reader.fields("end", End::read).map(Self::End),
+            CLOSE => reader.fields("close", Close::read).map(Self::Close),
+            _ => Err(unexpected),
+        }?;
+        reader.finish()?;
+        Ok(performative)
     }
 }
 

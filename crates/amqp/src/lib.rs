@@ -21,6 +21,7 @@ pub mod descriptor;
 pub mod encode;
 pub mod error;
 pub mod frame;
+pub mod fuzzing;
 pub mod message;
 pub mod performative;
 pub mod protocol_header;

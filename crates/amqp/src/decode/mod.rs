@@ -5,6 +5,8 @@
 //! the budget, so the recursion below is too.
 
 mod composite;
+mod pass;
+pub(crate) mod quick;
 mod scalar;
 
 use bytes::Bytes;
@@ -150,8 +152,9 @@ impl<'b> Reader<'b> {
         } else {
             whole.split_first().map(|(count, body)| (u32::from(*count), body))
         };
-        let (count, body) = split
-            .ok_or(DecodeError::Truncated { needed: if wide { 4 } else { 1 }, available: whole.len() })?;
+        let Some((count, body)) = split else {
+            return Err(DecodeError::Truncated { needed: if wide { 4 } else { 1 }, available: whole.len() });
+        };
         self.budget.charge(count)?;
         Ok((body, count))
     }
@@ -272,6 +275,17 @@ impl<'b> Reader<'b> {
 
     /// Checks one value and passes over it.
     pub fn skip(&mut self) -> Result<(), DecodeError> {
+        let mut budget = self.budget.clone();
+        if let Some(rest) = pass::pass(self.rest, &mut budget) {
+            self.rest = rest;
+            self.budget = budget;
+            return Ok(());
+        }
+        self.skip_carefully()
+    }
+
+    /// Checks one value of any kind and passes over it, or says what is wrong with it.
+    pub(crate) fn skip_carefully(&mut self) -> Result<(), DecodeError> {
         let constructor = self.byte()?;
         if constructor != code::DESCRIBED {
             return self.skip_of(constructor);

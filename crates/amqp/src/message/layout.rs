@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::constructor as code;
 use crate::decode::Reader;
-use crate::descriptor::{self, Descriptor};
+use crate::descriptor;
 use crate::error::DecodeError;
 
 /// Where one section lies in the encoded message.
@@ -24,7 +24,7 @@ pub struct Section {
 }
 
 /// What a body is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum BodyKind {
     /// There is no body section; some clients send such messages.
     #[default]
@@ -58,16 +58,15 @@ pub struct Layout {
     pub footer: Option<Section>,
 }
 
-/// How far through the order of sections a message is.
+/// A kind of section, in the order of the wire. The three kinds of body exclude each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Start,
+enum Kind {
     Header,
     DeliveryAnnotations,
     MessageAnnotations,
     Properties,
     ApplicationProperties,
-    Body,
+    Body(BodyKind),
     Footer,
 }
 
@@ -76,55 +75,40 @@ impl Layout {
     pub fn of(encoded: &Bytes) -> Result<Self, DecodeError> {
         let mut layout = Self::default();
         let mut reader = Reader::new(encoded);
-        let mut stage = Stage::Start;
-        let mut previous = "the start of the message";
+        let mut previous = None;
         while reader.remaining() > 0 {
             let start = encoded.len().saturating_sub(reader.remaining());
-            let found = section_descriptor(&mut reader)?;
+            let kind = Kind::decode(&mut reader)?;
             let value = encoded.len().saturating_sub(reader.remaining());
-            let next = stage_of(found);
-            let repeats = next == Stage::Body && stage == Stage::Body && layout.body_repeats(found);
-            if next <= stage && !repeats {
-                return Err(DecodeError::SectionOrder { section: found.name, after: previous });
+            if let Some(previous) = previous
+                && !kind.may_follow(previous)
+            {
+                return Err(DecodeError::SectionOrder { section: kind.name(), after: previous.name() });
             }
-            check_section(&mut reader, found, next)?;
+            kind.check(&mut reader)?;
             let end = encoded.len().saturating_sub(reader.remaining());
-            layout.record(next, found, Section { start, value, end });
-            stage = next;
-            previous = found.name;
+            layout.record(kind, Section { start, value, end });
+            previous = Some(kind);
         }
         layout.place_empty_body(encoded.len());
         Ok(layout)
     }
 
-    /// Whether another body section of this kind may follow the ones there are.
-    fn body_repeats(&self, found: Descriptor) -> bool {
-        match self.body_kind {
-            BodyKind::Data => found == descriptor::DATA,
-            BodyKind::Sequence => found == descriptor::AMQP_SEQUENCE,
-            BodyKind::Absent | BodyKind::Value => false,
-        }
-    }
-
-    fn record(&mut self, stage: Stage, found: Descriptor, section: Section) {
-        match stage {
-            Stage::Start => {}
-            Stage::Header => self.header = Some(section),
-            Stage::DeliveryAnnotations => self.delivery_annotations = Some(section),
-            Stage::MessageAnnotations => self.message_annotations = Some(section),
-            Stage::Properties => self.properties = Some(section),
-            Stage::ApplicationProperties => self.application_properties = Some(section),
-            Stage::Footer => self.footer = Some(section),
-            Stage::Body => {
+    #[inline]
+    fn record(&mut self, kind: Kind, section: Section) {
+        match kind {
+            Kind::Header => self.header = Some(section),
+            Kind::DeliveryAnnotations => self.delivery_annotations = Some(section),
+            Kind::MessageAnnotations => self.message_annotations = Some(section),
+            Kind::Properties => self.properties = Some(section),
+            Kind::ApplicationProperties => self.application_properties = Some(section),
+            Kind::Footer => self.footer = Some(section),
+            Kind::Body(kind) => {
                 if self.body_kind == BodyKind::Absent {
+                    self.body_kind = kind;
                     self.body.start = section.start;
                 }
                 self.body.end = section.end;
-                self.body_kind = match found {
-                    descriptor::DATA => BodyKind::Data,
-                    descriptor::AMQP_SEQUENCE => BodyKind::Sequence,
-                    _ => BodyKind::Value,
-                };
             }
         }
     }
@@ -147,55 +131,62 @@ impl Layout {
     }
 }
 
-#[inline]
-fn section_descriptor(reader: &mut Reader<'_>) -> Result<Descriptor, DecodeError> {
-    const EXPECTED: &str = "a message section";
-    let found = reader.descriptor(EXPECTED)?;
-    Ok(match found {
-        0x70 => descriptor::HEADER,
-        0x71 => descriptor::DELIVERY_ANNOTATIONS,
-        0x72 => descriptor::MESSAGE_ANNOTATIONS,
-        0x73 => descriptor::PROPERTIES,
-        0x74 => descriptor::APPLICATION_PROPERTIES,
-        0x75 => descriptor::DATA,
-        0x76 => descriptor::AMQP_SEQUENCE,
-        0x77 => descriptor::AMQP_VALUE,
-        0x78 => descriptor::FOOTER,
-        _ => return Err(DecodeError::UnexpectedDescriptor { expected: EXPECTED, found }),
-    })
-}
-
-#[inline]
-fn stage_of(found: Descriptor) -> Stage {
-    match found {
-        descriptor::HEADER => Stage::Header,
-        descriptor::DELIVERY_ANNOTATIONS => Stage::DeliveryAnnotations,
-        descriptor::MESSAGE_ANNOTATIONS => Stage::MessageAnnotations,
-        descriptor::PROPERTIES => Stage::Properties,
-        descriptor::APPLICATION_PROPERTIES => Stage::ApplicationProperties,
-        descriptor::FOOTER => Stage::Footer,
-        _ => Stage::Body,
+impl Kind {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        const EXPECTED: &str = "a message section";
+        match reader.descriptor(EXPECTED)? {
+            0x70 => Ok(Self::Header),
+            0x71 => Ok(Self::DeliveryAnnotations),
+            0x72 => Ok(Self::MessageAnnotations),
+            0x73 => Ok(Self::Properties),
+            0x74 => Ok(Self::ApplicationProperties),
+            0x75 => Ok(Self::Body(BodyKind::Data)),
+            0x76 => Ok(Self::Body(BodyKind::Sequence)),
+            0x77 => Ok(Self::Body(BodyKind::Value)),
+            0x78 => Ok(Self::Footer),
+            found => Err(DecodeError::UnexpectedDescriptor { expected: EXPECTED, found }),
+        }
     }
-}
 
-/// Checks that the section's value has the shape its descriptor promises, and passes over it.
-fn check_section(reader: &mut Reader<'_>, found: Descriptor, stage: Stage) -> Result<(), DecodeError> {
-    let constructor = reader.peek()?;
-    let (expected, fits) = match stage {
-        Stage::Header | Stage::Properties => {
-            ("a list", matches!(constructor, code::LIST_0 | code::LIST_8 | code::LIST_32))
+    #[inline]
+    fn may_follow(self, previous: Self) -> bool {
+        match (previous, self) {
+            (Self::Body(before), Self::Body(after)) => before == after && after != BodyKind::Value,
+            _ => previous < self,
         }
-        Stage::Body if found == descriptor::DATA => {
-            ("a binary", matches!(constructor, code::BINARY_8 | code::BINARY_32))
-        }
-        Stage::Body if found == descriptor::AMQP_SEQUENCE => {
-            ("a list", matches!(constructor, code::LIST_0 | code::LIST_8 | code::LIST_32))
-        }
-        Stage::Start | Stage::Body => ("a value", true),
-        _ => ("a map", matches!(constructor, code::MAP_8 | code::MAP_32)),
-    };
-    if !fits {
-        return Err(DecodeError::UnexpectedType { expected, code: constructor });
     }
-    if stage == Stage::Body { reader.skip_by_size() } else { reader.skip() }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Header => descriptor::HEADER.name,
+            Self::DeliveryAnnotations => descriptor::DELIVERY_ANNOTATIONS.name,
+            Self::MessageAnnotations => descriptor::MESSAGE_ANNOTATIONS.name,
+            Self::Properties => descriptor::PROPERTIES.name,
+            Self::ApplicationProperties => descriptor::APPLICATION_PROPERTIES.name,
+            Self::Body(BodyKind::Data) => descriptor::DATA.name,
+            Self::Body(BodyKind::Sequence) => descriptor::AMQP_SEQUENCE.name,
+            Self::Body(_) => descriptor::AMQP_VALUE.name,
+            Self::Footer => descriptor::FOOTER.name,
+        }
+    }
+
+    /// Checks that the section's value has the shape its descriptor promises, and passes over it.
+    #[inline]
+    fn check(self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let constructor = reader.peek()?;
+        let is_list = matches!(constructor, code::LIST_0 | code::LIST_8 | code::LIST_32);
+        let is_map = matches!(constructor, code::MAP_8 | code::MAP_32);
+        let is_binary = matches!(constructor, code::BINARY_8 | code::BINARY_32);
+        let (expected, fits) = match self {
+            Self::Header | Self::Properties | Self::Body(BodyKind::Sequence) => ("a list", is_list),
+            Self::Body(BodyKind::Data) => ("a binary", is_binary),
+            Self::Body(_) => ("a value", true),
+            _ => ("a map", is_map),
+        };
+        if !fits {
+            return Err(DecodeError::UnexpectedType { expected, code: constructor });
+        }
+        if matches!(self, Self::Body(_)) { reader.skip_by_size() } else { reader.skip() }
+    }
 }

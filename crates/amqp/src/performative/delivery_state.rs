@@ -1,12 +1,10 @@
 //! The states a delivery can be in, and the outcomes that end it (AMQP 1.0 3.4, 4.5).
 
-use bytes::Bytes;
-
 use crate::decode::Reader;
 use crate::descriptor;
 use crate::encode::{Encode, Output, put_composite, put_empty_composite};
 use crate::error::DecodeError;
-use crate::performative::Error;
+use crate::performative::{Error, TransactionId};
 use crate::value::Map;
 
 /// The state of a delivery at one end.
@@ -24,12 +22,12 @@ pub enum DeliveryState {
     /// A transaction was declared; the answer to [`crate::performative::Declare`].
     Declared {
         /// The transaction's id.
-        txn_id: Bytes,
+        txn_id: TransactionId,
     },
     /// Part of a transaction, decided by `outcome` if that commits.
     Transactional {
         /// The transaction's id.
-        txn_id: Bytes,
+        txn_id: TransactionId,
         /// What the transaction will do with the delivery; null on a transfer.
         outcome: Option<Outcome>,
     },
@@ -58,8 +56,8 @@ pub struct Modified {
     pub delivery_failed: Option<bool>,
     /// Whether it shall not come here again.
     pub undeliverable_here: Option<bool>,
-    /// Annotations to merge.
-    pub message_annotations: Option<Map>,
+    /// Annotations to merge; on the heap, so that the many outcomes without stay small.
+    pub message_annotations: Option<Box<Map>>,
 }
 
 impl DeliveryState {
@@ -108,12 +106,12 @@ impl DeliveryState {
                 })
             }),
             _ if code == descriptor::DECLARED.code => reader.fields(descriptor::DECLARED.name, |fields| {
-                Ok(Self::Declared { txn_id: fields.required("txn-id", Reader::binary)? })
+                Ok(Self::Declared { txn_id: fields.required("txn-id", TransactionId::decode)? })
             }),
             _ if code == descriptor::TRANSACTIONAL_STATE.code => {
                 reader.fields(descriptor::TRANSACTIONAL_STATE.name, |fields| {
                     Ok(Self::Transactional {
-                        txn_id: fields.required("txn-id", Reader::binary)?,
+                        txn_id: fields.required("txn-id", TransactionId::decode)?,
                         outcome: fields.optional("outcome", Outcome::decode)?,
                     })
                 })
@@ -148,7 +146,7 @@ impl Outcome {
                 Ok(Self::Modified(Modified {
                     delivery_failed: fields.optional("delivery-failed", Reader::boolean)?,
                     undeliverable_here: fields.optional("undeliverable-here", Reader::boolean)?,
-                    message_annotations: fields.optional("message-annotations", Reader::map)?,
+                    message_annotations: fields.optional("message-annotations", Reader::map)?.map(Box::new),
                 }))
             }),
             _ => Err(DecodeError::UnexpectedDescriptor { expected: "an outcome", found: code.into() }),

@@ -37,5 +37,5 @@ pub use sasl::{SaslChallenge, SaslCode, SaslInit, SaslMechanisms, SaslOutcome, S
 pub use settle_mode::{ReceiverSettleMode, Role, SenderSettleMode};
 pub use symbols::Symbols;
 pub use terminus::{Coordinator, Source, Target, TargetNode};
-pub use transaction::{CoordinatorRequest, Declare, Discharge};
+pub use transaction::{CoordinatorRequest, Declare, Discharge, TransactionId};
 pub use transfer::{MESSAGE_FORMAT_BATCH, MESSAGE_FORMAT_PLAIN, Transfer};

@@ -1,12 +1,53 @@
 //! What is sent to a coordinator as the body of a message (AMQP 1.0 4.5.2, 4.5.3).
 
+use std::fmt;
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::decode::{Composite, FieldReader, Reader};
 use crate::descriptor::{self, Descriptor};
-use crate::encode::{FieldWriter, Output};
+use crate::encode::{Encode, FieldWriter, Output, put_binary};
 use crate::error::DecodeError;
 use crate::value::Value;
+
+/// A transaction's id, chosen by the coordinator.
+///
+/// It outlives the frame it came in, so it has memory of its own and does not hold a read buffer.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TransactionId(Arc<[u8]>);
+
+impl TransactionId {
+    /// The id's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.binary_slice().map(Self::from)
+    }
+}
+
+impl From<&[u8]> for TransactionId {
+    fn from(id: &[u8]) -> Self {
+        Self(Arc::from(id))
+    }
+}
+
+impl Encode for TransactionId {
+    fn encode<O: Output>(&self, out: &mut O) {
+        put_binary(out, &self.0);
+    }
+}
+
+impl fmt::Debug for TransactionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in &*self.0 {
+            write!(formatter, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
 
 /// Asks for a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,7 +60,7 @@ pub struct Declare {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Discharge {
     /// The transaction's id.
-    pub txn_id: Bytes,
+    pub txn_id: TransactionId,
     /// Whether to roll back.
     pub fail: bool,
 }
@@ -43,7 +84,7 @@ impl Composite for Discharge {
 
     #[inline]
     fn read(fields: &mut FieldReader<'_, '_>) -> Result<Self, DecodeError> {
-        Ok(Self { txn_id: fields.required("txn-id", Reader::binary)?, fail: fields.flag("fail")? })
+        Ok(Self { txn_id: fields.required("txn-id", TransactionId::decode)?, fail: fields.flag("fail")? })
     }
 
     #[inline]

@@ -42,7 +42,8 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    fn written_format(&self) -> Option<u32> {
+    /// The format as it is written.
+    pub(crate) fn written_format(&self) -> Option<u32> {
         self.message_format.or(self.delivery_id.map(|_| MESSAGE_FORMAT_PLAIN))
     }
 }
