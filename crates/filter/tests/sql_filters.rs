@@ -441,6 +441,25 @@ fn evaluation_ends_at_the_step_budget() {
 }
 
 #[test]
+fn every_evaluation_has_a_budget_of_its_own() {
+    let costly = Sql::parse("s LIKE '%b%'", Parameters::new()).expect("the text is a filter");
+    let message = MapMessage::new().with("s", "a".repeat(1000));
+    let mut new_id = || 0;
+    let mut environment = Environment::new(&mut new_id).with_steps_max(1500);
+    for evaluations in 1..=10_u64 {
+        assert_eq!(costly.matches(&message, &mut environment), Ok(false));
+        assert!(environment.steps_taken() >= evaluations * 1000, "steps are counted over all evaluations");
+    }
+    let too_costly = Sql::parse("s + s = s", Parameters::new()).expect("the text is a filter");
+    assert_eq!(too_costly.matches(&message, &mut environment), Err(FilterError::Budget { limit: 1500 }));
+    assert_eq!(
+        costly.matches(&message, &mut environment),
+        Ok(false),
+        "one rule's cost is not another's error"
+    );
+}
+
+#[test]
 fn ten_times_the_input_takes_at_most_twelve_times_the_steps() {
     let filters =
         ["s LIKE '%aab%'", "s LIKE '%a%a%a_a%b'", "s + s = s", "s IN (s + 'x', 'y')", "s < s + 'x'"];
