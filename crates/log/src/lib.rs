@@ -17,6 +17,7 @@
 //! recovers inside a simulation as well.
 
 pub mod batch;
+pub mod crash;
 pub mod dice;
 pub mod disk;
 pub mod entry;

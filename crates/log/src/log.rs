@@ -183,7 +183,7 @@ fn keep_up(shared: &Shared, supply: &Supply, extents: &Extents, pace: Pace) {
         };
         let outcome = match extents.upkeep() {
             Ok(true) => Ok(Upkeep::Worked),
-            Ok(false) => supply.upkeep(&rest),
+            Ok(false) => supply.upkeep(shared.durable(), &rest),
             Err(error) => Err(error),
         };
         match outcome {
@@ -340,13 +340,14 @@ impl Log {
         Ok(self.extents.begin()?)
     }
 
-    /// Notes that nothing live lies in a region any more. Its space is used again as soon as no
-    /// kept snapshot can lead back to it.
+    /// Notes that nothing live lies in a region any more, by records already encoded. Its space is
+    /// used again once those records are durable and no kept snapshot can lead back to it.
     pub fn release(&self, region: Region) {
+        let emptied_by = if self.in_hand { self.newest.0.next() } else { self.newest.0 };
         if region.is_extent() {
-            self.extents.release(region.number(), self.newest.0);
+            self.extents.release(region.number(), emptied_by);
         } else {
-            self.supply.release(region.number());
+            self.supply.release(region.number(), emptied_by);
         }
         self.shared.kick();
     }

@@ -120,6 +120,8 @@ pub(crate) enum Planted {
     ReuseBeforeDirectorySync,
     /// A segment is reused although a kept snapshot needs it.
     ReleaseBeforeSnapshot,
+    /// A segment is reused although the batch that emptied it is not durable.
+    ReleaseBeforeDurable,
     /// A snapshot gets its name before its bytes are synced.
     SnapshotNameBeforeSync,
     /// An extent gets its name before its bytes are synced.

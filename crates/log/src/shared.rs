@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     /// Everything in the ring below this location is on file.
     written: AtomicU64,
     failed: OnceLock<Failure>,
+    /// Held while telling the owner something, so that nothing durable follows a failure.
+    telling: Mutex<()>,
     chains: Mutex<Chains>,
     upkeep: Mutex<Upkeep>,
     upkeep_wanted: Condvar,
@@ -86,6 +88,7 @@ impl Shared {
             durable: AtomicU64::new(tail.position.0),
             written: AtomicU64::new(written.raw()),
             failed: OnceLock::new(),
+            telling: Mutex::new(()),
             chains: Mutex::new(chains),
             upkeep: Mutex::default(),
             upkeep_wanted: Condvar::new(),
@@ -142,6 +145,9 @@ impl Shared {
 
     /// Commits the oldest queued batch, if there is one.
     pub(crate) fn commit_next(&self, ring: &mut Ring) -> Option<Result<Position, Failure>> {
+        if let Some(failure) = self.failure() {
+            return Some(Err(failure.clone()));
+        }
         let batch = {
             let mut queue = lock(&self.queue);
             let batch = Arc::new(queue.waiting.pop_front()?);
@@ -187,8 +193,14 @@ impl Shared {
     }
 
     fn publish_position(&self, position: Position) {
-        self.durable.store(position.0, Ordering::Release);
-        (self.notify)(Notice::Durable(position));
+        {
+            let _telling = lock(&self.telling);
+            if self.failed.get().is_some() {
+                return;
+            }
+            self.durable.store(position.0, Ordering::Release);
+            (self.notify)(Notice::Durable(position));
+        }
         // Waiters check under the queue's lock; taking it here means none misses the signal.
         drop(lock(&self.queue));
         self.progress.notify_all();
@@ -196,8 +208,11 @@ impl Shared {
 
     /// Stops the log for good, and says so once.
     pub(crate) fn fail(&self, failure: Failure) {
-        if self.failed.set(failure.clone()).is_ok() {
-            (self.notify)(Notice::Failed(failure));
+        {
+            let _telling = lock(&self.telling);
+            if self.failed.set(failure.clone()).is_ok() {
+                (self.notify)(Notice::Failed(failure));
+            }
         }
         drop(lock(&self.queue));
         self.progress.notify_all();

@@ -10,7 +10,7 @@
 //! ones, which is why spares are zero-filled once, in the background, and then kept.
 
 use crate::disk::{Disk, DiskError, FileName, Trouble};
-use crate::location::Region;
+use crate::location::{Position, Region};
 use crate::options::{Options, Planted};
 use crate::segment::Segment;
 use crate::units::{in_memory, on_disk};
@@ -50,7 +50,8 @@ struct State {
 #[derive(Debug)]
 struct Held {
     bytes: u64,
-    released: bool,
+    /// The batch after which nothing in it is needed.
+    released: Option<Position>,
 }
 
 /// How full the ring is, and what would help.
@@ -88,7 +89,7 @@ impl Supply {
     ) -> Self {
         let mut state = State { active, ..State::default() };
         for segment in segments {
-            state.segments.insert(segment.number, Held { bytes: segment.bytes, released: false });
+            state.segments.insert(segment.number, Held { bytes: segment.bytes, released: None });
             if segment.number == active.saturating_add(1) {
                 state.ready = Some(segment);
             }
@@ -169,7 +170,7 @@ impl Supply {
                 self.disk.sync_directory()?;
             }
         }
-        self.state().segments.insert(number, Held { bytes, released: false });
+        self.state().segments.insert(number, Held { bytes, released: None });
         Ok(segment)
     }
 
@@ -180,14 +181,15 @@ impl Supply {
         spare
     }
 
-    /// Notes that a segment holds nothing live. It is used again once the snapshots allow.
-    pub(crate) fn release(&self, number: u32) {
+    /// Notes that a segment holds nothing live after `position`. It is used again once that batch
+    /// is durable and the snapshots allow.
+    pub(crate) fn release(&self, number: u32, position: Position) {
         let mut state = self.state();
         if number >= state.active {
             return;
         }
         if let Some(held) = state.segments.get_mut(&number) {
-            held.released = true;
+            held.released.get_or_insert(position);
         }
     }
 
@@ -199,9 +201,8 @@ impl Supply {
 
     /// Does one piece of background work: takes back a released segment, prepares the next one,
     /// or fills a spare. `pause` is called with the number of bytes just filled.
-    pub(crate) fn upkeep(&self, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
-        let planned = self.plan();
-        match planned {
+    pub(crate) fn upkeep(&self, durable: Position, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
+        match self.plan(durable) {
             Task::TakeBack(number, bytes) => self.take_back(number, bytes)?,
             Task::Prepare => match self.prepare() {
                 Err(error) if error.trouble == Trouble::NoSpace => return Ok(Upkeep::NoSpace),
@@ -213,11 +214,16 @@ impl Supply {
         Ok(Upkeep::Worked)
     }
 
-    fn plan(&self) -> Task {
+    fn plan(&self, durable: Position) -> Task {
         let state = self.state();
         let covered =
             |number: u32| number < state.covered_below || self.options.has(Planted::ReleaseBeforeSnapshot);
-        let back = state.segments.iter().find(|(number, held)| held.released && covered(**number));
+        let settled =
+            |position: Position| position <= durable || self.options.has(Planted::ReleaseBeforeDurable);
+        let back = state
+            .segments
+            .iter()
+            .find(|(number, held)| held.released.is_some_and(settled) && covered(**number));
         if let Some((number, held)) = back {
             return Task::TakeBack(*number, held.bytes);
         }
@@ -285,9 +291,11 @@ impl Supply {
         let ring = self.options.ring_segments();
         let short = state.segments.len() + HEADROOM_SEGMENTS > ring;
         let mut live =
-            state.segments.iter().filter(|(number, held)| !held.released && **number < state.active);
-        let waiting =
-            state.segments.iter().any(|(number, held)| held.released && *number >= state.covered_below);
+            state.segments.iter().filter(|(number, held)| held.released.is_none() && **number < state.active);
+        let waiting = state
+            .segments
+            .iter()
+            .any(|(number, held)| held.released.is_some() && *number >= state.covered_below);
         Pressure {
             used_segments: state.segments.len(),
             ring_segments: ring,

@@ -9,6 +9,7 @@ use super::{Disk, DiskError, FileName, Trouble};
 use crate::dice::Dice;
 use crate::units::{in_memory, on_disk};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The unit a device writes whole or not at all.
@@ -79,6 +80,22 @@ pub enum Step {
     Remove(FileName),
     /// Something the recorder wanted to remember here.
     Mark(u64),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create(file, bytes) => write!(out, "create {file} of {bytes} bytes"),
+            Self::Write(file, offset, bytes) => {
+                write!(out, "write {} bytes to {file} at {offset}", bytes.len())
+            }
+            Self::Sync(file) => write!(out, "sync {file}"),
+            Self::SyncDirectory => write!(out, "sync the directory"),
+            Self::Rename(from, to) => write!(out, "rename {from} to {to}"),
+            Self::Remove(file) => write!(out, "remove {file}"),
+            Self::Mark(mark) => write!(out, "mark {mark}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -216,6 +233,9 @@ impl SimDisk {
         state.names = state.durable_names.clone();
         state.faults.clear();
         (state.fault_from, state.steps) = (None, None);
+        // Random numbers never repeat across a restart.
+        let fresh = state.dice.roll() ^ state.calls.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        state.dice = Dice::new(fresh);
         Self::from_state(state)
     }
 
@@ -463,13 +483,12 @@ impl Disk for SimDisk {
     fn sync(&self, file: FileName) -> Result<(), DiskError> {
         let mut state = self.state();
         if let Err((_, error)) = state.call("sync", file.to_string()) {
-            let mut dice = state.dice.clone();
+            let mut dice = Dice::new(state.dice.roll() ^ state.calls);
             let inode = state.inode("sync", file)?;
             for change in std::mem::take(&mut inode.unsynced) {
                 let fate = if dice.below(2) == 0 { Fate::Kept } else { Fate::Lost };
                 survive(Arc::make_mut(&mut inode.durable), &change, fate);
             }
-            state.dice = dice;
             return Err(error);
         }
         let ignored = state.ignores_sync;
