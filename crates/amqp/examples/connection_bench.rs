@@ -29,9 +29,14 @@ const ROUNDS: u32 = 10;
 /// Messages per batch: about what one read of 64 KiB holds at 100 bytes.
 const BATCH: u32 = 400;
 
+/// One round: payload bytes, and whether outcomes go in ranges.
+type Round = fn(usize, bool) -> Duration;
+const INGEST: Round = ingest;
+const DELIVERY: Round = delivery;
+
 fn main() {
     let only = std::env::args().nth(1);
-    for (what, run) in [("ingest", ingest as fn(usize, bool) -> Duration), ("delivery", delivery)] {
+    for (what, run) in [("ingest", INGEST), ("delivery", DELIVERY)] {
         for size in [100, 1024] {
             for (acks, ranged) in [("ranged acks", true), ("one ack each", false)] {
                 if only.as_ref().is_none_or(|only| what == only) {

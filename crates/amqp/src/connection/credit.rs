@@ -31,7 +31,7 @@ impl SendCredit {
         self.delivery_count
     }
 
-    /// Whether the receiver asked us to use its credit up at once.
+    /// Whether the receiver asked us to use its credit up at once and has no answer yet.
     pub(super) fn drain(&self) -> bool {
         self.drain
     }
@@ -56,10 +56,17 @@ impl SendCredit {
         true
     }
 
-    /// Gives all credit that is left back, as if it had been used.
-    pub(super) fn drained(&mut self) {
+    /// Answers a drain: gives all credit that is left back, as if it had been used.
+    ///
+    /// Returns `false`, and does nothing, if the receiver has taken its drain back by a later flow.
+    pub(super) fn drained(&mut self) -> bool {
+        if !self.drain {
+            return false;
+        }
+        self.drain = false;
         self.delivery_count = self.delivery_count.advanced(self.available);
         self.available = 0;
+        true
     }
 }
 
@@ -69,13 +76,17 @@ pub(super) struct ReceiveCredit {
     delivery_count: Serial,
     granted: u32,
     beyond: u32,
+    /// Whether we ask the sender to use the credit up.
     draining: bool,
+    /// The farthest limit we have ever told. An answer to a drain may be on its way while we grant anew, so what
+    /// the sender's count is believed up to is not the latest limit.
+    limit_max: Serial,
 }
 
 impl ReceiveCredit {
     /// No credit granted yet; the sender counts from `initial`.
     pub(super) fn new(initial: Serial) -> Self {
-        Self { delivery_count: initial, granted: 0, beyond: 0, draining: false }
+        Self { delivery_count: initial, granted: 0, beyond: 0, draining: false, limit_max: initial }
     }
 
     /// Deliveries the sender may still start.
@@ -98,6 +109,10 @@ impl ReceiveCredit {
         self.granted = credit;
         self.beyond = 0;
         self.draining = drain;
+        let limit = self.delivery_count.advanced(credit);
+        if limit.is_after(self.limit_max) {
+            self.limit_max = limit;
+        }
     }
 
     /// Counts a delivery. Returns `false` when the sender went further beyond its credit than `tolerance`.
@@ -117,19 +132,17 @@ impl ReceiveCredit {
 
     /// Takes the sender's answer to a drain: it advanced its count over the credit it did not use.
     ///
-    /// Flows of a sender that was not asked are ignored: Python writes a made-up credit into them. Returns whether
-    /// this flow ended a drain.
-    pub(super) fn on_flow(&mut self, delivery_count: Option<Serial>) -> bool {
-        if !self.draining {
+    /// Other flows of a sender are ignored: Python writes a made-up credit into them. Returns whether this flow
+    /// ended the drain we ask for.
+    pub(super) fn on_flow(&mut self, delivery_count: Option<Serial>, drain: bool) -> bool {
+        let Some(advanced) = delivery_count else { return false };
+        let believable = !advanced.is_after(self.limit_max) && !self.delivery_count.is_after(advanced);
+        if !believable || !(drain || self.draining) {
             return false;
         }
-        let Some(advanced) = delivery_count else { return false };
-        let used = advanced.since(self.delivery_count);
-        let Some(left) = self.granted.checked_sub(used) else { return false };
+        self.granted = self.granted.saturating_sub(advanced.since(self.delivery_count));
         self.delivery_count = advanced;
-        self.granted = left;
-        self.draining = left > 0;
-        left == 0
+        self.granted == 0 && std::mem::take(&mut self.draining)
     }
 }
 
@@ -168,11 +181,17 @@ mod tests {
         let mut link = SendCredit::new(Serial::new(0));
         link.on_flow(None, 10, true);
         assert!(link.take() && link.take() && link.take());
-        link.drained();
+        assert!(link.drained());
         assert_eq!((link.available(), link.delivery_count()), (0, Serial::new(10)));
         assert!(!link.take());
-        link.drained();
-        assert_eq!(link.delivery_count(), Serial::new(10), "a drain without credit advances nothing");
+        assert!(!link.drained(), "a drain is answered once");
+        link.on_flow(Some(Serial::new(10)), 0, true);
+        assert!(link.drained(), "a drain without credit is answered too");
+        assert_eq!(link.delivery_count(), Serial::new(10), "and advances nothing");
+        link.on_flow(Some(Serial::new(10)), 5, true);
+        link.on_flow(Some(Serial::new(10)), 5, false);
+        assert!(!link.drained(), "a later flow took the drain back");
+        assert_eq!(link.available(), 5);
     }
 
     #[test]
@@ -190,12 +209,22 @@ mod tests {
     fn only_an_asked_for_drain_moves_the_receivers_count() {
         let mut link = ReceiveCredit::new(Serial::new(0));
         link.grant(10, false);
-        assert!(!link.on_flow(Some(Serial::new(10_000))));
+        assert!(!link.on_flow(Some(Serial::new(10)), false));
         assert_eq!((link.granted(), link.delivery_count()), (10, Serial::new(0)));
         link.grant(10, true);
-        assert!(!link.on_flow(Some(Serial::new(11))), "an answer beyond the credit is not believed");
-        assert!(link.on_flow(Some(Serial::new(10))));
+        assert!(!link.on_flow(Some(Serial::new(11)), true), "an answer beyond the credit is not believed");
+        assert!(!link.on_flow(Some(Serial::new(0)), true), "a flow that crossed the drain does not end it");
+        assert!(link.on_flow(Some(Serial::new(10)), true));
         assert_eq!((link.granted(), link.draining()), (0, false));
+    }
+
+    #[test]
+    fn the_answer_to_a_drain_counts_even_if_credit_was_granted_meanwhile() {
+        let mut link = ReceiveCredit::new(Serial::new(0));
+        link.grant(3, true);
+        link.grant(5, false);
+        assert!(!link.on_flow(Some(Serial::new(3)), true), "nobody waits for it any more");
+        assert_eq!((link.granted(), link.delivery_count()), (2, Serial::new(3)));
     }
 
     /// The reference: unbounded counters, no wrapping, the limit spelled out.
@@ -260,6 +289,7 @@ mod tests {
                         }
                     }
                     Step::Drain => {
+                        link.drain = true;
                         link.drained();
                         reference.drain();
                     }

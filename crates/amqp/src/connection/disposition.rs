@@ -11,7 +11,7 @@ use super::outbox::Outbox;
 use super::receive::{Fault, Work};
 use super::runs::Runs;
 use super::serial::Serial;
-use super::session::Session;
+use super::session::{Session, SessionState};
 use super::unsettled::{Progress, Unsettled};
 use super::{Connection, Gone, wire};
 use crate::performative::{DeliveryState, Disposition, Outcome, Role};
@@ -100,7 +100,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the gathered ranges of all sessions.
+    /// Writes the gathered ranges of all sessions, and opens windows that are half used.
     #[inline]
     pub(super) fn flush_all_accepted(&mut self) {
         while let Some(slot) = self.unflushed.pop() {
@@ -110,7 +110,7 @@ impl Connection {
 
     /// Writes the gathered ranges of one session.
     pub(super) fn flush_accepted(&mut self, slot: u32) {
-        if self.sessions.get(slot).is_some_and(|session| session.accepted.listed) {
+        if self.sessions.get(slot).is_some_and(|session| session.listed) {
             self.unflushed.retain(|listed| *listed != slot);
             self.flush_listed(slot);
         }
@@ -119,12 +119,15 @@ impl Connection {
     fn flush_listed(&mut self, slot: u32) {
         let Some(session) = self.sessions.get_mut(slot) else { return };
         let channel = session.own_channel;
+        session.listed = false;
         let accepted = &mut session.accepted;
-        accepted.listed = false;
         let outbox = &mut self.outbox;
         write_runs(outbox, channel, Role::Receiver, false, &mut accepted.received_unsettled);
         write_runs(outbox, channel, Role::Receiver, true, &mut accepted.received_settled);
         write_runs(outbox, channel, Role::Sender, true, &mut accepted.sent_settled);
+        if session.windows.wants_reopening() && session.state != SessionState::Ending {
+            self.write_session_flow(slot);
+        }
     }
 
     pub(super) fn on_disposition(
@@ -263,10 +266,11 @@ fn settle_range<Key: Copy>(
     count
 }
 
+/// Notes that a session has something to say with the next output.
 #[inline]
-fn list_unflushed(session: &mut Session, slot: u32, unflushed: &mut Vec<u32>) {
-    if !session.accepted.listed {
-        session.accepted.listed = true;
+pub(super) fn list_unflushed(session: &mut Session, slot: u32, unflushed: &mut Vec<u32>) {
+    if !session.listed {
+        session.listed = true;
         unflushed.push(slot);
     }
 }

@@ -49,13 +49,15 @@ impl Connection {
 
     /// Answers a drain, after everything available was sent: the credit that is left is given back.
     ///
-    /// The answer is written even if no credit is left; transfers may have crossed the drain.
+    /// The answer is written even if no credit is left; transfers may have crossed the drain. Nothing is written if
+    /// the peer took the drain back by a later flow.
     pub fn drained(&mut self, link: LinkId) -> Result<(), Gone> {
         let slot = self.attached(link)?;
         let Some(LinkEntry::Live(link)) = self.links.get_mut(slot) else { return Err(Gone) };
         let Direction::Sending(credit) = &mut link.flow else { return Err(Gone) };
-        credit.drained();
-        self.write_link_flow(slot, true);
+        if credit.drained() {
+            self.write_link_flow(slot, true);
+        }
         Ok(())
     }
 
@@ -105,7 +107,7 @@ impl Connection {
                 }
             }
             Direction::Receiving(credit) => {
-                if attached && credit.on_flow(counted_from) {
+                if attached && credit.on_flow(counted_from, flow.drain) {
                     self.events.push_back(Event::Drained { link: id });
                 }
             }

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::Connection;
+use super::disposition::list_unflushed;
 use super::event::{Delivery, Event, LinkId};
 use super::link::{Assembly, Direction, LinkEntry, LinkState};
 use super::receive::Fault;
@@ -29,7 +30,9 @@ impl Connection {
         if !session.windows.on_transfer() {
             return Err(Fault::Session(session_slot, Violation::WindowExceeded));
         }
-        let reopen = session.windows.wants_reopening();
+        if session.windows.wants_reopening() {
+            list_unflushed(session, session_slot, &mut self.unflushed);
+        }
         let handle = transfer.handle;
         let unattached = || Fault::Session(session_slot, Violation::UnattachedHandle { handle });
         let slot = session.handles.get(handle).ok_or_else(unattached)?;
@@ -95,9 +98,6 @@ impl Connection {
                     self.continue_assembly(session_slot, slot, id, transfer, &payload)?;
                 }
             }
-        }
-        if reopen {
-            self.write_session_flow(session_slot);
         }
         Ok(())
     }

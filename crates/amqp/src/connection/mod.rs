@@ -110,7 +110,7 @@ pub struct Connection {
     links_live: u32,
     /// Bytes in unfinished messages.
     assembly_bytes: u64,
-    /// Sessions with accepted deliveries that are not written yet.
+    /// Sessions with something to say at the next output: accepted deliveries, or a window to open.
     unflushed: Vec<u32>,
 }
 

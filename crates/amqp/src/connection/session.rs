@@ -32,6 +32,8 @@ pub(super) struct Session {
     pub(super) sent: Unsettled<u128>,
     pub(super) received: Unsettled<()>,
     pub(super) accepted: PendingAccepts,
+    /// Whether the session stands in the connection's list of those with something to say.
+    pub(super) listed: bool,
     /// The rest of a delivery that did not fit the peer's window; at most one.
     pub(super) backlog: Option<Backlog>,
     /// Whether a send was refused because of the window, so that its opening is news.
@@ -55,8 +57,6 @@ pub(super) struct PendingAccepts {
     pub(super) sent_settled: Runs,
     pub(super) received_settled: Runs,
     pub(super) received_unsettled: Runs,
-    /// Whether the session stands in the connection's list of sessions to flush.
-    pub(super) listed: bool,
 }
 
 /// A delivery of ours that waits for the peer's window in the middle.
@@ -104,6 +104,7 @@ impl Session {
             sent: Unsettled::new(),
             received: Unsettled::new(),
             accepted: PendingAccepts::default(),
+            listed: false,
             backlog: None,
             window_awaited: false,
         }

@@ -170,7 +170,7 @@ impl Connection {
         }
         self.by_own_channel.remove(&session.own_channel);
         self.own_channels.give_back(u32::from(session.own_channel));
-        if session.accepted.listed {
+        if session.listed {
             self.unflushed.retain(|listed| *listed != slot);
         }
     }

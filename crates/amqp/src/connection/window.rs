@@ -1,7 +1,8 @@
 //! Session windows: how many transfer frames each side may write (AMQP 1.0 2.5.6).
 //!
 //! Ours is re-opened long before it closes: rhea stops and Python postpones silently at zero. The peer's is obeyed
-//! to the frame: rhea's shrinks with every delivery it has not settled.
+//! to the frame: rhea's shrinks with every delivery it has not settled. What we tell is written with the next
+//! output and counts from then on, so a peer that goes beyond what it can have heard is found out.
 
 use super::serial::Serial;
 

@@ -7,6 +7,11 @@
     reason = "a test that meets the unexpected shall fail, and its support code too"
 )]
 
+mod limits;
+mod links;
+mod pair;
 mod raw;
+mod sasl;
 mod smoke;
 mod states;
+mod time;

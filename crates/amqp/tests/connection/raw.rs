@@ -78,7 +78,9 @@ impl Raw {
     fn pull(&mut self) {
         let mut chunks = Vec::new();
         self.engine.take_output(&mut chunks);
-        chunks.iter().for_each(|chunk| self.output.extend_from_slice(chunk));
+        for chunk in &chunks {
+            self.output.extend_from_slice(chunk);
+        }
     }
 
     pub(crate) fn discard_output(&mut self) {

@@ -7,9 +7,15 @@ use vorrang_amqp::performative::{DeliveryState, DeliveryTag, Disposition, Role};
 
 use crate::raw::{Raw, credit, receiver, sender, transfer};
 
-/// Accepts the attach that was just asked for, echoing its termini.
+/// Accepts the attach that was asked for, echoing its termini. Events before it are dropped.
 pub(crate) fn accept_attach(raw: &mut Raw) -> LinkId {
-    let Some(Event::Attach(request)) = raw.engine.next_event() else { panic!("no attach") };
+    let request = loop {
+        match raw.engine.next_event() {
+            Some(Event::Attach(request)) => break request,
+            Some(_) => {}
+            None => panic!("no attach"),
+        }
+    };
     let reply = AttachReply {
         source: request.attach.source,
         target: request.attach.target,

@@ -14,8 +14,11 @@ use vorrang_amqp::{Symbol, Text};
 use crate::raw::{Raw, begin, credit, receiver, sender, transfer};
 use crate::smoke::accept_attach;
 
+type State = (&'static str, fn() -> Raw);
+type Said = (&'static str, fn() -> FrameBody);
+
 /// States of a server's connection, each with the way into it.
-const STATES: [(&str, fn() -> Raw); 10] = [
+const STATES: [State; 10] = [
     ("await open", || {
         let mut raw = Raw::server(Limits::default());
         raw.write(&Protocol::Sasl.header());
@@ -77,7 +80,7 @@ const STATES: [(&str, fn() -> Raw); 10] = [
 ];
 
 /// Everything a peer can say, on channel and handle 0.
-const FRAMES: [(&str, fn() -> FrameBody); 11] = [
+const FRAMES: [Said; 11] = [
     ("heartbeat", || FrameBody::Heartbeat),
     ("open", || FrameBody::Open(Box::new(Open { container_id: Text::from("again"), ..Open::default() }))),
     ("begin", begin),
