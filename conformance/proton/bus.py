@@ -16,11 +16,10 @@ KEY_NAME = "RootManageSharedAccessKey"
 KEY = "SAS_KEY_VALUE"
 PATIENCE_SECONDS = 20
 
-CERTIFICATE = os.environ["VORRANG_CERTIFICATE"]
 
-
-def port(name):
-    return int(os.environ[f"VORRANG_{name}_PORT"])
+def port_of(scheme):
+    """Where the broker under test listens, as the runner told us."""
+    return int(os.environ[f"VORRANG_{scheme.upper()}_PORT"])
 
 
 class Inbox(MessagingHandler):
@@ -31,7 +30,10 @@ class Inbox(MessagingHandler):
         self.arrived = deque()
 
     def on_message(self, event):
-        self.arrived.append((event.message, event.delivery))
+        message = event.message
+        if isinstance(message.body, memoryview):
+            message.body = bytes(message.body)  # Proton reuses the memory it lends us
+        self.arrived.append((message, event.delivery))
 
 
 class Receiver:
@@ -79,16 +81,16 @@ class Receiver:
 
 
 class Bus:
-    """One connection to the broker under test."""
+    """One connection, to the broker under test unless a port says otherwise."""
 
-    def __init__(self, scheme="amqp", user=KEY_NAME, password=KEY, mechanism="PLAIN", **options):
+    def __init__(self, scheme="amqp", port=None, user=KEY_NAME, password=KEY, mechanism="PLAIN", **options):
         domain = None
         if scheme == "amqps":
             domain = SSLDomain(SSLDomain.MODE_CLIENT)
-            domain.set_trusted_ca_db(CERTIFICATE)
+            domain.set_trusted_ca_db(os.environ["VORRANG_CERTIFICATE"])
             domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
         self.connection = BlockingConnection(
-            f"{scheme}://{HOST}:{port(scheme.upper())}",
+            f"{scheme}://{HOST}:{port or port_of(scheme)}",
             timeout=PATIENCE_SECONDS,
             ssl_domain=domain,
             user=user,

@@ -84,4 +84,4 @@ def test_large_messages_pass_through_small_frames(body_bytes):
     body = bytes(number % 251 for number in range(body_bytes))
     with Bus(max_frame_size=4096) as bus:
         bus.send("sizes", Message(body=body, inferred=True))
-        assert [bytes(received) for received in bus.take("sizes", 1)] == [body]
+        assert bus.take("sizes", 1) == [body]

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "chores measure how long they take")]
 
 mod chore;
+mod conformance;
 mod fuzz;
 mod test;
 mod tidy;
@@ -20,6 +21,8 @@ Usage: cargo xtask <chore> [options]
   test                  format, tidy, lints, all tests, simulation seeds, docs: what CI runs
   tidy                  import directions, banned calls, file sizes, dependency list
   crash [--full]        the crash explorer of the log, with its counts printed
+  conformance [--release-binary PATH] [--filter TEXT] [interop|proton|python|javascript ...]
+                        real AMQP and Service Bus clients against the release binary
   fuzz [--seconds N]    every fuzz target for N seconds (needs a nightly toolchain and cargo-fuzz)
 ";
 
@@ -30,6 +33,7 @@ fn main() -> Result<()> {
         ["test", options @ ..] => test::run(options),
         ["tidy"] => tidy::run(),
         ["crash", options @ ..] => chore::cargo_example("vorrang-log", "crash_explorer", options),
+        ["conformance", options @ ..] => conformance::run(options),
         ["fuzz", options @ ..] => fuzz::run(options),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
