@@ -29,3 +29,9 @@ def call(port, *login):
     """Lets the engine talk to a server of ours; returns the steps it got through, and what it complained about."""
     done = subprocess.run([PEER, "call", str(port), *login], capture_output=True, text=True, timeout=30)
     return done.stdout.splitlines(), done.stderr
+
+
+def filter_of(source):
+    """The filter map of a source, as Python values."""
+    source.filter.rewind()
+    return source.filter.get_object() if source.filter.next() else None

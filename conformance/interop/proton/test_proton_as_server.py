@@ -6,11 +6,11 @@ Proton serves ANONYMOUS without further libraries; PLAIN is covered by rhea.
 import threading
 from collections import deque
 
-from proton import Condition, Delivery, Terminus
+from proton import Condition, Delivery, Described, Terminus, symbol
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
-from peer import call
+from peer import call, filter_of
 
 
 class EchoServer(MessagingHandler):
@@ -49,7 +49,7 @@ class EchoServer(MessagingHandler):
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         if link.is_sender:
-            self.filters.append(link.remote_source.filter.format())
+            self.filters.append(filter_of(link.remote_source))
         if link.remote_source.address == "refused":
             link.source.type = Terminus.UNSPECIFIED
 
@@ -107,4 +107,5 @@ def test_a_whole_conversation():
         "closed",
     ]
     assert server.outcomes == ["accepted", "released", "modified", "rejected"]
-    assert b"apache.org:selector-filter:string" in server.filters[0]
+    selector = Described(symbol("apache.org:selector-filter:string"), "color = 'red'")
+    assert server.filters[0] == {symbol("selector"): selector}
