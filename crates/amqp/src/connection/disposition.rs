@@ -3,7 +3,7 @@
 //! A range of the peer's is clamped to what is unsettled in that session, over all its links, and never walked as
 //! it stands. Accepted deliveries of ours gather until the output is taken and become the fewest ranges.
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::event::{Event, LinkId, SettledDelivery, Settlement};
 use super::link::LinkEntry;
@@ -14,7 +14,7 @@ use super::serial::Serial;
 use super::session::{Session, SessionState};
 use super::unsettled::{Progress, Unsettled};
 use super::{Connection, Gone, wire};
-use crate::performative::{DeliveryState, Disposition, Outcome, Role};
+use crate::performative::{DeliveryState, Disposition, Role};
 
 impl Connection {
     /// Settles a delivery with this state, whether we sent or received it, and tells the peer.
@@ -22,19 +22,19 @@ impl Connection {
     /// The answer to a receiver that told its outcome unsettled is the same outcome, a rejection without error; an
     /// error in it means that settling failed.
     pub fn settle(&mut self, link: LinkId, delivery: Serial, state: DeliveryState) -> Result<(), Gone> {
-        self.dispose(link, delivery, Some(state), true)
+        self.dispose(link, delivery, state, true)
     }
 
     /// Tells our outcome of a delivery we received and leaves it to the sender to settle it;
     /// [`Event::Settlement`] follows.
     pub fn decide(&mut self, link: LinkId, delivery: Serial, state: DeliveryState) -> Result<(), Gone> {
-        self.dispose(link, delivery, Some(state), false)
+        self.dispose(link, delivery, state, false)
     }
 
     /// Settles a delivery as accepted. What is accepted between two outputs goes out in ranges.
     #[inline]
     pub fn accept(&mut self, link: LinkId, delivery: Serial) -> Result<(), Gone> {
-        self.dispose(link, delivery, Some(DeliveryState::ACCEPTED), true)
+        self.take_decided(link, delivery, true, true).map(|_| ())
     }
 
     /// Settles all unsettled deliveries of a link from `first` to `last` as accepted; returns how many.
@@ -55,14 +55,34 @@ impl Connection {
         Ok(count)
     }
 
-    #[inline]
     fn dispose(
         &mut self,
         link: LinkId,
         delivery: Serial,
-        state: Option<DeliveryState>,
+        state: DeliveryState,
         settled: bool,
     ) -> Result<(), Gone> {
+        let accepted = state == DeliveryState::ACCEPTED;
+        let (role, channel) = self.take_decided(link, delivery, settled, accepted)?;
+        if !accepted {
+            let (first, state) = (delivery.get(), Some(state));
+            let disposition =
+                Disposition { role, first, last: Some(first), settled, state, batchable: false };
+            wire::put_frame(&mut self.outbox, channel, &disposition);
+        }
+        Ok(())
+    }
+
+    /// Takes a delivery that is decided out of the unsettled set, or marks it if it is not settled; if accepted, it
+    /// joins the ranges of the next output. Returns our role and channel.
+    #[inline]
+    fn take_decided(
+        &mut self,
+        link: LinkId,
+        delivery: Serial,
+        settled: bool,
+        accepted: bool,
+    ) -> Result<(Role, u16), Gone> {
         let slot = self.attached(link)?;
         let Some(LinkEntry::Live(entry)) = self.links.get_mut(slot) else { return Err(Gone) };
         let session_slot = entry.session;
@@ -78,7 +98,7 @@ impl Connection {
         if settled {
             entry.unsettled = entry.unsettled.saturating_sub(1);
         }
-        if matches!(state, Some(DeliveryState::Outcome(Outcome::Accepted))) {
+        if accepted {
             let runs = match (role, settled) {
                 (Role::Sender, _) => &mut session.accepted.sent_settled,
                 (Role::Receiver, true) => &mut session.accepted.received_settled,
@@ -86,18 +106,8 @@ impl Connection {
             };
             runs.push(delivery);
             list_unflushed(session, session_slot, &mut self.unflushed);
-            return Ok(());
         }
-        let disposition = Disposition {
-            role,
-            first: delivery.get(),
-            last: Some(delivery.get()),
-            settled,
-            state,
-            batchable: false,
-        };
-        wire::put_frame(&mut self.outbox, session.own_channel, &disposition);
-        Ok(())
+        Ok((role, session.own_channel))
     }
 
     /// Writes the gathered ranges of all sessions, and opens windows that are half used.
@@ -142,7 +152,7 @@ impl Connection {
         let last = disposition.last.map_or(first, Serial::new);
         let (settled, state) = (disposition.settled, disposition.state);
         let told = Told { settled, decided: state.as_ref().is_some_and(is_decision) };
-        let mut runs = Vec::new();
+        let mut runs = SettledRuns::new();
         match disposition.role {
             Role::Receiver => {
                 collect(&mut session.sent, first, last, told, work, |key| key, &mut runs);
@@ -179,10 +189,13 @@ impl Connection {
     }
 }
 
+/// Nearly always one: most dispositions are about one delivery, or about deliveries of one link.
+type SettledRuns = SmallVec<[SettledRun; 1]>;
+
 /// Deliveries of one link that follow each other in a range.
 struct SettledRun {
     link: u32,
-    deliveries: smallvec::SmallVec<[SettledDelivery; 1]>,
+    deliveries: SmallVec<[SettledDelivery; 1]>,
 }
 
 /// What a disposition says about its range.
@@ -205,7 +218,7 @@ fn collect<Key: Copy>(
     told: Told,
     work: &mut Work,
     name: impl Fn(Key) -> u128,
-    runs: &mut Vec<SettledRun>,
+    runs: &mut SettledRuns,
 ) {
     for index in unsettled.indices(first, last) {
         work.settlements_left = work.settlements_left.saturating_sub(1);

@@ -42,6 +42,7 @@ mod session;
 mod sessions;
 mod slots;
 mod time;
+mod transfer_head;
 mod unsettled;
 mod violation;
 mod window;

@@ -8,6 +8,7 @@ use super::link::{Direction, LinkEntry, LinkState};
 use super::outbox::Outbox;
 use super::serial::Serial;
 use super::session::{Backlog, SessionState};
+use super::transfer_head::TransferHead;
 use super::window::Windows;
 use super::{Connection, FrameLimit};
 use crate::encode::Encode;
@@ -99,6 +100,22 @@ impl Connection {
         }
         credit.take();
         session.next_delivery = delivery.next();
+        let head = TransferHead {
+            channel: session.own_channel,
+            handle: link.own_handle,
+            delivery: delivery.get(),
+            tag: outgoing.tag,
+            message_format: outgoing.message_format,
+            settled: outgoing.settled,
+        };
+        let payload = outgoing.head.len().saturating_add(outgoing.tail.len());
+        let limit = usize::try_from(self.peer_frame.bytes()).unwrap_or(usize::MAX);
+        if outgoing.state.is_none() && head.length().saturating_add(payload) <= limit {
+            session.windows.take_outgoing();
+            head.write(self.outbox.buffer(), payload);
+            put_part(&mut self.outbox, outgoing.head, outgoing.tail, 0, payload);
+            return Ok(delivery);
+        }
         let transfer = Transfer {
             handle: link.own_handle,
             delivery_id: Some(delivery.get()),

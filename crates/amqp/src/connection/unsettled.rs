@@ -94,6 +94,7 @@ impl<Key: Copy> Unsettled<Key> {
 
     /// Indices of the deliveries from `first` to `last`, for [`Unsettled::at_mut`]. Never longer than the set,
     /// whatever the range claims.
+    #[inline]
     pub(super) fn indices(&self, first: Serial, last: Serial) -> Range<usize> {
         let Some(front) = self.entries.front() else { return 0..0 };
         if first.is_after(last) {
@@ -146,23 +147,36 @@ impl<Key: Copy> Unsettled<Key> {
 
     #[inline]
     fn position(&self, id: Serial) -> Option<usize> {
-        let distance = id.since(self.entries.front()?.id);
-        let guess = usize::try_from(distance).ok()?;
-        if self.entries.get(guess).is_some_and(|entry| entry.id == id) {
-            return Some(guess);
-        }
-        let index = self.lower_bound(distance);
+        let index = self.lower_bound(id.since(self.entries.front()?.id));
         self.entries.get(index).is_some_and(|entry| entry.id == id).then_some(index)
     }
 
+    /// The index of the first entry at least `distance` from the front.
+    #[inline]
     fn lower_bound(&self, distance: u32) -> usize {
         let Some(front) = self.entries.front().map(|entry| entry.id) else { return 0 };
+        if let Some(exact) = self.guess(front, distance) {
+            return exact;
+        }
         self.entries.partition_point(|entry| entry.id.since(front) < distance)
     }
 
+    /// The index behind the last entry at most `distance` from the front.
+    #[inline]
     fn upper_bound(&self, distance: u32) -> usize {
         let Some(front) = self.entries.front().map(|entry| entry.id) else { return 0 };
+        if let Some(exact) = self.guess(front, distance) {
+            return exact.saturating_add(1);
+        }
         self.entries.partition_point(|entry| entry.id.since(front) <= distance)
+    }
+
+    /// The index of the entry at `distance`, if no id is missing before it.
+    #[inline]
+    fn guess(&self, front: Serial, distance: u32) -> Option<usize> {
+        let index = usize::try_from(distance).ok()?;
+        let entry = self.entries.get(index)?;
+        (entry.id.since(front) == distance).then_some(index)
     }
 }
 
