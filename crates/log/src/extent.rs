@@ -168,6 +168,12 @@ impl Extents {
         self.state().present.iter().copied().collect()
     }
 
+    /// The extents not released so far.
+    pub(crate) fn in_use(&self) -> Vec<u32> {
+        let state = self.state();
+        state.present.iter().filter(|number| !state.freed.contains_key(number)).copied().collect()
+    }
+
     /// Starts a new extent.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<ExtentWriter, DiskError> {
         let number = {

@@ -17,6 +17,8 @@
 //! recovers inside a simulation as well.
 
 pub mod batch;
+mod chain;
+pub mod conformance;
 pub mod crash;
 pub mod dice;
 pub mod disk;
@@ -24,6 +26,7 @@ pub mod entry;
 pub mod extent;
 pub mod location;
 mod log;
+mod memory;
 mod options;
 mod pace;
 mod reader;
@@ -34,14 +37,18 @@ mod room;
 pub mod segment;
 mod shared;
 pub mod snapshot;
+mod store;
 mod supply;
 mod units;
+mod verify;
 
 pub use batch::{Batch, BatchError, Limits, Part};
+pub use chain::{Chain, Meaning};
 pub use entry::{ChainHash, Entry, EntryError};
 pub use extent::ExtentWriter;
 pub use location::{Epoch, Location, Position, Region};
 pub use log::Log;
+pub use memory::{MemoryLog, MemoryMedium};
 pub use options::{Options, OptionsError};
 pub use pace::Pace;
 pub use reader::{ReadError, Reader};
@@ -51,4 +58,6 @@ pub use ring::Failure;
 pub use room::{Appending, NoRoom};
 pub use shared::{Notice, Notify};
 pub use snapshot::{SnapshotReader, SnapshotWriter};
+pub use store::{AppendFault, LogStore, Medium, StoreError, Visit};
 pub use supply::{Pressure, Upkeep};
+pub use verify::{Report, verify, verify_disk};

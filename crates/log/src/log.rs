@@ -20,14 +20,16 @@ use crate::location::{Epoch, Location, Position, Region};
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::reader::Reader;
-use crate::recovery::{OpenError, Recovered};
+use crate::recovery::{OpenError, Opening, Recovered};
 use crate::ring::{Failure, Place, Ring, Tail};
 use crate::room::{Appending, Gauge, NoRoom};
 use crate::segment::FIRST_ENTRY;
 use crate::shared::{Notify, Shared};
 use crate::snapshot::{self, Kept, SnapshotWriter, Snapshots};
+use crate::store::StoreError;
 use crate::supply::{Pressure, Supply, Upkeep};
 use crate::units::on_disk;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -47,6 +49,8 @@ pub struct Log {
     unused: Option<Batch>,
     /// Whether a batch is out with the caller.
     in_hand: bool,
+    /// The first batch of each segment begun since the log was opened.
+    starts: BTreeMap<u32, Position>,
     gauge: Gauge,
     driver: Driver,
 }
@@ -149,6 +153,7 @@ impl Recovered {
             newest,
             unused: None,
             in_hand: false,
+            starts: BTreeMap::new(),
             gauge: Gauge::new(),
             driver: Driver::Threads(Vec::new()),
         };
@@ -232,6 +237,9 @@ impl Log {
         let position = batch.position;
         let place = if position == self.newest.0 { self.newest.1 } else { self.next_place() };
         self.newest = (position, place, batch.padded_bytes());
+        if place.offset == FIRST_ENTRY {
+            self.starts.insert(place.segment, position);
+        }
         self.shared.push(batch);
         position
     }
@@ -350,6 +358,26 @@ impl Log {
             self.supply.release(region.number(), emptied_by);
         }
         self.shared.kick();
+    }
+
+    /// Releases every segment that holds nothing after `position`, for owners that keep nothing
+    /// live in the log.
+    pub fn release_through(&mut self, position: Position) {
+        let later = self.starts.iter().find(|(_, first)| first.0 > position.0.saturating_add(1));
+        let end = later.map_or(self.newest.1.segment, |(segment, _)| segment.saturating_sub(1));
+        for number in self.supply.numbers().into_iter().filter(|number| *number < end) {
+            self.release(Region::segment(number));
+        }
+        self.starts = self.starts.split_off(&end);
+    }
+
+    /// Reads the log from disk again while it is open, with its files held still.
+    pub(crate) fn reopened<T>(
+        &self,
+        read: impl FnOnce(Opening) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let _files = self.supply.files();
+        read(Opening::begin(Arc::clone(&self.disk), self.options.clone())?)
     }
 
     /// Every region there is. After recovery, those nothing refers to are to be released.

@@ -167,6 +167,12 @@ impl Opening {
                 Err(damage) => findings.bad_snapshots.push(damage),
             }
         }
+        for number in chosen.iter().flat_map(SnapshotReader::extents) {
+            if !inventory.extents.contains(number) {
+                let what = "the file is missing; the snapshot in use refers to it";
+                return Err(damaged(FileName::Extent(*number), 0, what));
+            }
+        }
         Ok(Self { disk, options, inventory, snapshot: chosen, findings })
     }
 

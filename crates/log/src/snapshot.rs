@@ -3,7 +3,8 @@
 //! The log does not know what a snapshot holds. It is written under a temporary name in blocks
 //! with a checksum each, by any thread, at its own pace; then synced, renamed, and the directory
 //! synced. Two are kept: should the newest not verify, recovery falls back to the one before, and
-//! what that one needs (segments, extents) is kept for as long as it is.
+//! what that one needs (segments, extents) is kept for as long as it is. A snapshot lists the
+//! extents in use at its position, so that one that goes missing is missed at start.
 
 use crate::disk::{Disk, DiskError, FileName};
 use crate::entry::ChainHash;
@@ -45,6 +46,7 @@ pub struct About {
     pub next: Location,
     /// Bytes of content.
     pub bytes: u64,
+    extents: u32,
 }
 
 fn encode(about: &About, shard: u32) -> Vec<u8> {
@@ -58,6 +60,7 @@ fn encode(about: &About, shard: u32) -> Vec<u8> {
     put(&mut block, 32, &about.chain.0.to_le_bytes());
     put(&mut block, 40, &about.next.raw().to_le_bytes());
     put(&mut block, 48, &about.bytes.to_le_bytes());
+    put(&mut block, 56, &about.extents.to_le_bytes());
     let checksum = crc32c::crc32c(&block);
     put(&mut block, CRC_OFFSET, &checksum.to_le_bytes());
     block
@@ -89,6 +92,7 @@ fn decode(block: &[u8], number: u32, shard: u32) -> Result<About, String> {
             chain: ChainHash(u64_at(block, 32)?),
             next: Location::from_raw(u64_at(block, 40)?),
             bytes: u64_at(block, 48)?,
+            extents: u32_at(block, 56)?,
         })
     };
     fields().ok_or_else(|| "the header is short".to_owned())
@@ -113,7 +117,7 @@ pub(crate) fn open(
         Ok(about) => about,
         Err(what) => return Ok(Err(Damage { file, offset: 0, what })),
     };
-    let mut reader = SnapshotReader { disk: Arc::clone(disk), about, index: 0, read: 0 };
+    let mut reader = SnapshotReader { disk: Arc::clone(disk), about, index: 0, read: 0, extents: Vec::new() };
     loop {
         match reader.next_block() {
             Ok(Some(_)) => {}
@@ -123,8 +127,30 @@ pub(crate) fn open(
             Err(Error::NotDurable { .. }) => unreachable!("reading waits for nothing"),
         }
     }
+    match read_extents(&**disk, &about, reader.index)? {
+        Ok(extents) => reader.extents = extents,
+        Err(damage) => return Ok(Err(damage)),
+    }
     (reader.index, reader.read) = (0, 0);
     Ok(Ok(reader))
+}
+
+/// Reads the list of extents behind the last block.
+fn read_extents(disk: &dyn Disk, about: &About, blocks: u64) -> Result<Result<Vec<u32>, Damage>, DiskError> {
+    let (file, offset) = (FileName::Snapshot(about.number), block_offset(blocks));
+    let damaged = |what: &str| Ok(Err(Damage { file, offset, what: what.to_owned() }));
+    let length = u64::from(about.extents).saturating_mul(4).saturating_add(4);
+    if disk.len(file)? < offset.saturating_add(length) {
+        return damaged("the list of extents is cut");
+    }
+    let mut list = vec![0; in_memory(length)];
+    let count = disk.read_at(file, offset, &mut list)?;
+    let numbers = list.get(..list.len() - 4).unwrap_or_default();
+    let computed = block_checksum(about.number, u64::MAX, numbers);
+    if count < list.len() || u32_at(&list, numbers.len()) != Some(computed) {
+        return damaged("the list of extents does not match its checksum");
+    }
+    Ok(Ok(numbers.chunks_exact(4).filter_map(|number| u32_at(number, 0)).collect()))
 }
 
 /// Why a snapshot was not read or finished.
@@ -151,9 +177,15 @@ pub struct SnapshotReader {
     about: About,
     index: u64,
     read: u64,
+    extents: Vec<u32>,
 }
 
 impl SnapshotReader {
+    /// The extents that were in use at its position.
+    pub(crate) fn extents(&self) -> &[u32] {
+        &self.extents
+    }
+
     /// What the snapshot says about itself.
     pub fn about(&self) -> About {
         self.about
@@ -229,8 +261,11 @@ impl Snapshots {
             number
         };
         self.disk.create(FileName::SnapshotTemp(number), 0)?;
-        let about = About { number, position, epoch, chain: ChainHash(0), next, bytes: 0 };
+        let extents = self.extents.in_use();
+        let count = u32::try_from(extents.len()).expect("extent numbers have 31 bits");
+        let about = About { number, position, epoch, chain: ChainHash(0), next, bytes: 0, extents: count };
         Ok(SnapshotWriter {
+            extents,
             snapshots: Arc::clone(self),
             about,
             pace,
@@ -267,6 +302,7 @@ impl Snapshots {
 pub struct SnapshotWriter {
     snapshots: Arc<Snapshots>,
     about: About,
+    extents: Vec<u32>,
     pace: Pace,
     pending: Vec<u8>,
     index: u64,
@@ -325,6 +361,9 @@ impl SnapshotWriter {
         let disk = &snapshots.disk;
         let (unfinished, file) =
             (FileName::SnapshotTemp(self.about.number), FileName::Snapshot(self.about.number));
+        let list: Vec<u8> = self.extents.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let checksum = block_checksum(self.about.number, u64::MAX, &list);
+        disk.write_at(unfinished, block_offset(self.index), &[&list, &checksum.to_le_bytes()])?;
         disk.write_at(unfinished, 0, &[&encode(&self.about, snapshots.options.shard)])?;
         if !snapshots.options.has(Planted::SnapshotNameBeforeSync) {
             disk.sync(unfinished)?;

@@ -103,7 +103,8 @@ impl Supply {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn files(&self) -> MutexGuard<'_, ()> {
+    /// Keeps segment files from changing their names for as long as the guard lives.
+    pub(crate) fn files(&self) -> MutexGuard<'_, ()> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,6 +8,8 @@ use crate::disk::{Disk, FileName, SimDisk};
 use crate::location::Position;
 use crate::options::Options;
 use crate::recovery::OpenError;
+use crate::verify::verify_disk;
+use std::sync::Arc;
 
 const SECTOR_BYTES: usize = 512;
 
@@ -98,6 +100,27 @@ fn judge(
     counts: &mut DamageCounts,
 ) -> Result<(), String> {
     counts.tried += 1;
+    let disk: Arc<dyn Disk> = Arc::new(image.clone());
+    let verified = verify_disk(&disk, options).map_err(|error| error.to_string())?;
+    let named_offline = names(&verified.to_string(), file);
+    let before = *counts;
+    open_and_read(image, options, file, history, newest, counts)?;
+    // Only the owner of the log knows that a file which is gone still held something it needs.
+    let present = image.contents(file).is_some();
+    if counts.harmless == before.harmless && present && !named_offline {
+        return Err(format!("{file} is damaged, and verifying offline says {verified}"));
+    }
+    Ok(())
+}
+
+fn open_and_read(
+    image: &SimDisk,
+    options: &Options,
+    file: FileName,
+    history: &History,
+    newest: Position,
+    counts: &mut DamageCounts,
+) -> Result<(), String> {
     let found = match model::recover(image, options) {
         Ok(found) => found,
         Err(OpenError::Damaged(damage)) if names(&damage.to_string(), file) => {
