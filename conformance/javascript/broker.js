@@ -10,7 +10,8 @@ const { join } = require("node:path");
 const { createInterface } = require("node:readline");
 
 const PORTS = ["amqp", "amqps", "http", "https"];
-const DOOR = /\b(amqps?|https?):\/\/[^\s:]+:(\d+)/g;
+const DOOR = /^(amqps?|https?)\s+\S+:(\d+)/;
+const READY_LINE = "vorrang is ready";
 const READY_WITHIN_MS = 20_000;
 
 class Broker {
@@ -31,8 +32,9 @@ class Broker {
     const watchdog = setTimeout(() => this.process.kill("SIGKILL"), READY_WITHIN_MS);
     try {
       for await (const line of createInterface({ input: this.process.stdout })) {
-        for (const [, scheme, port] of line.matchAll(DOOR)) this.ports[scheme] = Number(port);
-        if (!/ready/i.test(line) || Object.values(this.ports).includes(0)) continue;
+        const [, name, port] = DOOR.exec(line) ?? [];
+        if (name) this.ports[name] = Number(port);
+        if (line !== READY_LINE) continue;
         this.process.stdout.resume(); // keeps the pipe empty, so that the broker never waits for us
         return;
       }

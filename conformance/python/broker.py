@@ -12,7 +12,8 @@ from endpoint import BINARY, ENTITIES, Endpoint
 
 READY_WITHIN_SECONDS = 20
 PORTS = ["amqp", "amqps", "http", "https"]
-DOOR = re.compile(r"\b(amqps?|https?)://[^\s:]+:(\d+)")
+DOOR = re.compile(r"^(amqps?|https?)\s+\S+:(\d+)")
+READY_LINE = "vorrang is ready"
 
 
 class Broker:
@@ -56,7 +57,7 @@ class Broker:
             for line in self._process.stdout:
                 printed.append(line)
                 ports.update((scheme, int(port)) for scheme, port in DOOR.findall(line))
-                if "ready" in line.lower() and len(ports) == len(PORTS):
+                if line.strip() == READY_LINE:
                     threading.Thread(target=self._discard, args=[self._process.stdout], daemon=True).start()
                     return Endpoint(**ports)
         finally:

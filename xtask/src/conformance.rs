@@ -77,6 +77,7 @@ const SUITES: &[Suite] = &[
         client: Client::node("conformance/javascript/package-lock.json", "conformance/javascript"),
         peer: Peer::Broker,
     },
+    Suite { name: "go", title: "go", client: Client::go("conformance/go/go.sum"), peer: Peer::Broker },
 ];
 
 /// What the command line asked for.
@@ -172,7 +173,7 @@ impl Options {
                 name if SUITES.iter().any(|suite| suite.name == name) => options.names.push(name.to_owned()),
                 unknown => bail!(
                     "`cargo xtask conformance` knows --release-binary PATH, --filter TEXT and the suites \
-                     interop, proton, python and javascript, not '{unknown}'"
+                     interop, proton, python, javascript and go, not '{unknown}'"
                 ),
             }
         }

@@ -21,7 +21,7 @@ Usage: cargo xtask <chore> [options]
   test                  format, tidy, lints, all tests, simulation seeds, docs: what CI runs
   tidy                  import directions, banned calls, file sizes, dependency list
   crash [--full]        the crash explorer of the log, with its counts printed
-  conformance [--release-binary PATH] [--filter TEXT] [interop|proton|python|javascript ...]
+  conformance [--release-binary PATH] [--filter TEXT] [interop|proton|python|javascript|go ...]
                         real AMQP and Service Bus clients against the release binary
   fuzz [--seconds N]    every fuzz target for N seconds (needs a nightly toolchain and cargo-fuzz)
 ";

@@ -1,6 +1,6 @@
 //! The client libraries: installed by package name and version, run by their own test runner.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,6 +28,11 @@ pub(super) enum Client {
         /// The folder of the `*.test.js` files.
         folder: &'static str,
     },
+    /// Go's own test runner.
+    Go {
+        /// The checksums that pin the versions, beside `go.mod` and the tests.
+        sums: &'static str,
+    },
 }
 
 /// A suite ready to run, and where its report will be.
@@ -35,6 +40,8 @@ pub(super) struct Test {
     pub(super) command: Command,
     report: PathBuf,
     read: fn(&str) -> Result<Tally>,
+    /// Whether the report is all the runner says, and has yet to be shown.
+    silent: bool,
 }
 
 impl Test {
@@ -42,6 +49,9 @@ impl Test {
     pub(super) fn tally(&self) -> Result<Tally> {
         let text = fs::read_to_string(&self.report)
             .with_context(|| format!("no report at {}", self.report.display()))?;
+        if self.silent {
+            println!("{text}");
+        }
         (self.read)(&text)
     }
 }
@@ -53,6 +63,10 @@ impl Client {
 
     pub(super) const fn node(lock: &'static str, folder: &'static str) -> Self {
         Client::Node { lock, folder }
+    }
+
+    pub(super) const fn go(sums: &'static str) -> Self {
+        Client::Go { sums }
     }
 
     /// Installs the packages unless this very list of versions is installed already.
@@ -82,6 +96,11 @@ impl Client {
                 npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
                 chore::run("install the JavaScript packages", &mut npm)?;
             }
+            Client::Go { .. } => {
+                let mut go = Command::new("go");
+                go.args(["mod", "download"]).current_dir(list.with_file_name(""));
+                chore::run("install the Go modules", &mut go)?;
+            }
         }
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
     }
@@ -91,6 +110,7 @@ impl Client {
         let (report, read): (_, fn(&str) -> Result<Tally>) = match self {
             Client::Python { .. } => (work_folder().join(format!("{title}.xml")), Tally::from_junit),
             Client::Node { .. } => (work_folder().join(format!("{title}.tap")), Tally::from_tap),
+            Client::Go { .. } => (work_folder().join(format!("{title}.txt")), Tally::from_go),
         };
         // A report of an earlier run must not be taken for this one's.
         if report.exists() {
@@ -99,8 +119,9 @@ impl Client {
         let command = match self {
             Client::Python { folder, part, .. } => self.pytest(folder, part, &report, filter),
             Client::Node { folder, .. } => self.node_test(folder, &report, filter)?,
+            Client::Go { sums } => go_test(&root().join(sums), &report, filter)?,
         };
-        Ok(Test { command, report, read })
+        Ok(Test { command, report, read, silent: matches!(self, Client::Go { .. }) })
     }
 
     fn pytest(&self, folder: &str, part: &str, report: &Path, filter: Option<&str>) -> Command {
@@ -139,6 +160,7 @@ impl Client {
         match self {
             Client::Python { requirements, .. } => requirements,
             Client::Node { lock, .. } => lock,
+            Client::Go { sums } => sums,
         }
     }
 
@@ -147,8 +169,20 @@ impl Client {
     pub(super) fn sources(&self) -> [&'static str; 2] {
         match self {
             Client::Python { folder, .. } | Client::Node { folder, .. } => [self.versions(), folder],
+            Client::Go { sums } => [sums, "conformance/go/go.mod"],
         }
     }
+}
+
+fn go_test(sums: &Path, report: &Path, filter: Option<&str>) -> Result<Command> {
+    let mut command = Command::new("go");
+    command.args(["test", "-v", "-count=1", "-timeout=10m"]);
+    if let Some(filter) = filter {
+        command.arg(format!("-run=(?i){filter}"));
+    }
+    let output = File::create(report).with_context(|| format!("cannot create {}", report.display()))?;
+    command.arg("./...").current_dir(sums.with_file_name("")).stdout(output);
+    Ok(command)
 }
 
 fn test_files(folder: &Path) -> Result<Vec<PathBuf>> {

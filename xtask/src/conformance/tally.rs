@@ -1,4 +1,4 @@
-//! Counting what a suite reports: pytest writes `JUnit` XML, node's runner writes TAP.
+//! Counting what a suite reports: pytest writes `JUnit` XML, node's runner TAP, Go's a line per test.
 
 use std::fmt;
 
@@ -43,6 +43,14 @@ impl Tally {
         let failed = number("fail")? + number("cancelled")?;
         Ok(Tally { passed: number("pass")?, failed, skipped: number("skipped")? })
     }
+
+    /// Counts the lines of Go's runner, those of tests inside tests left out: they are indented.
+    pub(super) fn from_go(text: &str) -> Result<Self> {
+        let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+        let (passed, failed, skipped) = (count("--- PASS: "), count("--- FAIL: "), count("--- SKIP: "));
+        anyhow::ensure!(passed + failed + skipped > 0, "no test in the report:\n{text}");
+        Ok(Tally { passed, failed, skipped })
+    }
 }
 
 impl fmt::Display for Tally {
@@ -73,6 +81,13 @@ mod tests {
             "# pass 1\nok 1 - a\n# tests 9\n# pass 5\n# fail 1\n# cancelled 1\n# skipped 2\n# todo 0\n";
         assert_eq!(Tally::from_tap(text).unwrap(), Tally { passed: 5, failed: 2, skipped: 2 });
         assert!(Tally::from_tap("# pass 1\n").is_err());
+    }
+
+    #[test]
+    fn go_tests_are_counted_by_their_lines() {
+        let text = "=== RUN   TestA\n--- PASS: TestA (0.1s)\n--- FAIL: TestB (0.1s)\n    --- PASS: TestB/part (0s)\nFAIL\n";
+        assert_eq!(Tally::from_go(text).unwrap(), Tally { passed: 1, failed: 1, skipped: 0 });
+        assert!(Tally::from_go("build failed").is_err());
     }
 
     #[test]
