@@ -117,6 +117,12 @@ impl SessionId {
     }
 }
 
+impl std::borrow::Borrow<str> for SessionId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl From<&str> for SessionId {
     fn from(text: &str) -> Self {
         SessionId(text.into())

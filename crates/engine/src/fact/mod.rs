@@ -327,6 +327,13 @@ pub enum Fact {
     /// Part of a snapshot: a run on disk.
     RestoredRun(Box<RestoredRun>),
 
+    /// An entity is in use, though nothing happens: it does not delete itself.
+    EntityUsed {
+        /// The entity.
+        entity: EntityId,
+        /// When.
+        at: Timestamp,
+    },
     /// A receiver was attached.
     ReceiverAttached {
         /// The receiver.
@@ -506,7 +513,8 @@ impl Fact {
     #[must_use]
     pub fn durability(&self) -> Durability {
         match self {
-            Fact::ReceiverAttached { .. }
+            Fact::EntityUsed { .. }
+            | Fact::ReceiverAttached { .. }
             | Fact::CreditSet { .. }
             | Fact::CreditDrained { .. }
             | Fact::ReceiverDetached { .. }

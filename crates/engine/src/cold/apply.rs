@@ -1,0 +1,150 @@
+//! Making it so.
+
+use crate::command::Relocation;
+use crate::fact::{Arrival, Details};
+use crate::id::{MailboxId, Region, RunId};
+use crate::lane::{Head, Run};
+use crate::level::{Level, LevelOrigin};
+use crate::payloads::ColdRecord;
+use crate::state::{Pump, State};
+use crate::store::{Handle, Place};
+use crate::time::{Span, Timestamp};
+
+impl State {
+    pub(crate) fn apply_moved(&mut self, moves: &[Relocation]) -> Option<()> {
+        for relocation in moves {
+            let Some(handle) = self.find(relocation.mailbox, relocation.sequence) else { continue };
+            let record = self.records.get_mut(handle)?;
+            if record.location == relocation.from {
+                record.location = relocation.to;
+                self.regions.add(relocation.to.region(), 1);
+                self.regions.release(relocation.from.region(), 1);
+            }
+        }
+        Some(())
+    }
+
+    pub(crate) fn apply_chilled(
+        &mut self,
+        id: MailboxId,
+        level: Level,
+        run: RunId,
+        records: &[ColdRecord],
+    ) -> Option<()> {
+        let (first, last) = (records.first()?, records.last()?);
+        let handles: Vec<Handle> =
+            records.iter().map(|record| self.find(id, record.sequence)).collect::<Option<_>>()?;
+        let listed =
+            |handle: &Handle| self.records.get(*handle).is_some_and(|record| record.place() == Place::Listed);
+        if self.runs.contains_key(&run) || !handles.iter().all(listed) {
+            return None;
+        }
+        let mut regions: Vec<(Region, u32)> = Vec::new();
+        for record in records {
+            let region = record.location.region();
+            match regions.iter_mut().find(|(known, _)| *known == region) {
+                Some((_, count)) => *count = count.saturating_add(1),
+                None => regions.push((region, 1)),
+            }
+        }
+        let descriptor = Run {
+            id: run,
+            count: u32::try_from(records.len()).ok()?,
+            consumed: 0,
+            asked: 0,
+            from: (first.eligible, first.sequence),
+            last: (last.eligible, last.sequence),
+            bytes: records.iter().map(|record| u64::from(record.size)).sum(),
+            regions,
+        };
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        mailbox.lanes.chill(level, &mut self.records, &handles, descriptor);
+        for (handle, cold) in handles.iter().zip(records) {
+            mailbox.index.remove(cold.sequence);
+            if cold.expires != Timestamp::NEVER {
+                self.timers.expiry.remove(&(cold.expires, id, cold.sequence));
+            }
+            if let Some(record) = self.records.remove(*handle) {
+                self.extras.remove(record.extra);
+            }
+        }
+        self.runs.insert(run, (id, level));
+        Some(())
+    }
+
+    pub(crate) fn apply_warmed(&mut self, run: RunId, records: &[ColdRecord]) -> Option<()> {
+        let (id, level) = *self.runs.get(&run)?;
+        for cold in records {
+            let mailbox = self.mailboxes.get_mut(&id)?;
+            let (_, first) = mailbox.lanes.lane(level)?.before_first_run()?;
+            if first.id != run {
+                return None;
+            }
+            let over = first.remaining() <= 1;
+            // It was counted all the time: taking it in counts it again, so it is first taken off.
+            let size = u64::from(cold.size);
+            mailbox.counts.bytes = mailbox.counts.bytes.saturating_sub(size);
+            let account = mailbox.account;
+            if let Some(total) = self.sizes.get_mut(&account) {
+                *total = total.saturating_sub(size);
+            }
+            self.regions.uncount(cold.location.region());
+            let handle = self.admit(&arrival(id, level, cold), cold.location, cold.size)?;
+            let mailbox = self.mailboxes.get_mut(&id)?;
+            mailbox.lanes.warm(&mut self.records, handle);
+            if cold.expires != Timestamp::NEVER {
+                self.timers.expiry.insert((cold.expires, id, cold.sequence));
+            }
+            if over {
+                self.runs.remove(&run);
+            }
+        }
+        self.mailboxes.get_mut(&id)?.chilly = false;
+        self.touch(id);
+        Some(())
+    }
+
+    pub(crate) fn apply_warm_asked(&mut self, run: RunId, upto: u32) -> Option<()> {
+        let (id, level) = *self.runs.get(&run)?;
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        mailbox.lanes.run_mut(level, run)?.asked = upto;
+        if matches!(mailbox.lanes.head(level, &self.records), Some(Head::Cold(..))) {
+            mailbox.chilly = true;
+            self.served(Pump::Mailbox(id));
+        }
+        Some(())
+    }
+
+    /// Forgets the runs of a mailbox that is being deleted.
+    pub(crate) fn drop_runs(&mut self, id: MailboxId) {
+        let Some(mailbox) = self.mailboxes.get(&id) else { return };
+        let account = mailbox.account;
+        let runs: Vec<Run> = mailbox.lanes.iter().flat_map(|(_, lane)| lane.runs()).cloned().collect();
+        for run in runs {
+            self.runs.remove(&run.id);
+            for (region, count) in run.regions {
+                self.regions.release(region, u64::from(count));
+            }
+            if let Some(total) = self.sizes.get_mut(&account) {
+                *total = total.saturating_sub(run.bytes);
+            }
+        }
+    }
+}
+
+/// A message of a run as it came in. What set its level is no longer known, but that it stands.
+fn arrival(mailbox: MailboxId, level: Level, cold: &ColdRecord) -> Arrival {
+    let mut details = Details::new(cold.eligible);
+    if cold.expires != Timestamp::NEVER {
+        details.expires = cold.expires;
+        details.time_to_live = Span(cold.expires.since(cold.eligible).0);
+    }
+    Arrival {
+        mailbox,
+        sequence: cold.sequence,
+        eligible: cold.eligible,
+        level,
+        origin: LevelOrigin::Default,
+        details: (cold.expires != Timestamp::NEVER).then(|| Box::new(details)),
+    }
+}

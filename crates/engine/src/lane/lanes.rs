@@ -1,0 +1,186 @@
+//! The lanes of a mailbox, with the key of each head at hand.
+//!
+//! Picking compares heads alone. They lie side by side, so that the strictest question (who is the
+//! oldest of 256 lanes?) reads four kilobytes and follows no pointer.
+
+use super::{Head, Lane, Run};
+use crate::id::{RunId, Sequence};
+use crate::level::Level;
+use crate::store::record::Key;
+use crate::store::{Handle, Record, Slab};
+use crate::time::Timestamp;
+
+/// What an empty lane shows for its head: later than everything.
+pub(crate) const NOBODY: Key = (Timestamp::NEVER, Sequence(u64::MAX));
+
+/// One lane for each level in use, lowest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lanes {
+    known: Levels,
+    waiting: Levels,
+    heads: Vec<Key>,
+    lanes: Vec<Lane>,
+}
+
+/// A set of levels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Levels([u64; 4]);
+
+impl Levels {
+    fn contains(self, level: Level) -> bool {
+        self.0.get(word(level)).is_some_and(|bits| bits & bit(level) != 0)
+    }
+
+    fn set(&mut self, level: Level, present: bool) {
+        if let Some(bits) = self.0.get_mut(word(level)) {
+            *bits = if present { *bits | bit(level) } else { *bits & !bit(level) };
+        }
+    }
+
+    /// How many levels of the set are lower.
+    fn rank(self, level: Level) -> usize {
+        let below = self.0.iter().take(word(level)).map(|bits| bits.count_ones()).sum::<u32>();
+        let here = self.0.get(word(level)).map_or(0, |bits| (bits & bit(level).wrapping_sub(1)).count_ones());
+        usize::try_from(below.saturating_add(here)).unwrap_or(usize::MAX)
+    }
+
+    fn highest(self) -> Option<Level> {
+        let (word, bits) = self.0.iter().enumerate().rev().find(|(_, bits)| **bits != 0)?;
+        let level = u32::try_from(word)
+            .ok()?
+            .checked_mul(64)?
+            .checked_add(63_u32.checked_sub(bits.leading_zeros())?)?;
+        u8::try_from(level).ok().map(Level)
+    }
+
+    fn iter(self) -> impl DoubleEndedIterator<Item = Level> {
+        (0..=u8::MAX).map(Level).filter(move |level| self.contains(*level))
+    }
+}
+
+fn word(level: Level) -> usize {
+    usize::from(level.0 / 64)
+}
+
+fn bit(level: Level) -> u64 {
+    1 << (level.0 % 64)
+}
+
+impl Lanes {
+    /// How many messages are ready, on disk or not.
+    pub(crate) fn len(&self) -> u64 {
+        self.lanes.iter().map(Lane::len).sum()
+    }
+
+    /// The highest level at which a message is ready.
+    pub(crate) fn highest(&self) -> Option<Level> {
+        self.waiting.highest()
+    }
+
+    pub(crate) fn lane(&self, level: Level) -> Option<&Lane> {
+        self.known.contains(level).then(|| self.lanes.get(self.known.rank(level)))?
+    }
+
+    /// The heads of lanes at `floor` or above, with their levels. Empty lanes show [`NOBODY`].
+    pub(crate) fn heads(&self, floor: Level) -> impl Iterator<Item = (Level, Key)> {
+        let skip = self.known.rank(floor);
+        self.known.iter().skip(skip).zip(self.heads.iter().skip(skip).copied())
+    }
+
+    /// The oldest head of the lanes at `floor` or above.
+    pub(crate) fn oldest(&self, floor: Level) -> Option<(Level, Key)> {
+        let skip = self.known.rank(floor);
+        let heads = self.heads.iter().enumerate().skip(skip);
+        let (lane, key) = heads.min_by_key(|(_, key)| **key)?;
+        if *key == NOBODY {
+            return None;
+        }
+        self.known.iter().nth(lane).map(|level| (level, *key))
+    }
+
+    /// How long ago the oldest head became eligible, without saying which it is.
+    pub(crate) fn oldest_eligible(&self, floor: Level) -> Timestamp {
+        let skip = self.known.rank(floor);
+        self.heads.iter().skip(skip).map(|(eligible, _)| *eligible).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// What is next at a level.
+    pub(crate) fn head(&self, level: Level, records: &Slab<Record>) -> Option<Head> {
+        self.lane(level)?.head(records)
+    }
+
+    pub(crate) fn put(&mut self, records: &mut Slab<Record>, handle: Handle) {
+        let Some(level) = records.get(handle).map(|record| record.level) else { return };
+        self.with(level, records, |lane, records| lane.put(records, handle));
+    }
+
+    pub(crate) fn take(&mut self, records: &mut Slab<Record>, handle: Handle) {
+        let Some(level) = records.get(handle).map(|record| record.level) else { return };
+        self.with(level, records, |lane, records| lane.take(records, handle));
+    }
+
+    pub(crate) fn chill(&mut self, level: Level, records: &mut Slab<Record>, handles: &[Handle], run: Run) {
+        self.with(level, records, |lane, records| lane.chill(records, handles, run));
+    }
+
+    pub(crate) fn push_run(&mut self, level: Level, records: &mut Slab<Record>, run: Run) {
+        self.with(level, records, |lane, _| lane.push_run(run));
+    }
+
+    pub(crate) fn warm(&mut self, records: &mut Slab<Record>, handle: Handle) {
+        let Some(level) = records.get(handle).map(|record| record.level) else { return };
+        self.with(level, records, |lane, records| lane.warm(records, handle));
+    }
+
+    pub(crate) fn run_mut(&mut self, level: Level, id: RunId) -> Option<&mut Run> {
+        let lane = self.known.contains(level).then(|| self.known.rank(level))?;
+        self.lanes.get_mut(lane)?.run_mut(id)
+    }
+
+    /// The lanes in use with their levels, highest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Level, &Lane)> {
+        self.known.iter().rev().zip(self.lanes.iter().rev())
+    }
+
+    /// Changes a lane and keeps what is known of its head true.
+    fn with(
+        &mut self,
+        level: Level,
+        records: &mut Slab<Record>,
+        change: impl FnOnce(&mut Lane, &mut Slab<Record>),
+    ) {
+        let index = self.known.rank(level);
+        if !self.known.contains(level) {
+            self.lanes.insert(index, Lane::default());
+            self.heads.insert(index, NOBODY);
+            self.known.set(level, true);
+        }
+        if let (Some(lane), Some(shown)) = (self.lanes.get_mut(index), self.heads.get_mut(index)) {
+            change(lane, records);
+            let head = lane.head(records);
+            *shown = head.map_or(NOBODY, Head::key);
+            self.waiting.set(level, head.is_some());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn a_set_of_levels_ranks_and_finds_as_an_ordered_set(levels in prop::collection::btree_set(any::<u8>(), 0..40), probe: u8) {
+            let mut set = Levels::default();
+            for level in &levels {
+                set.set(Level(*level), true);
+            }
+            prop_assert_eq!(set.highest().map(|level| level.0), levels.last().copied());
+            prop_assert_eq!(set.rank(Level(probe)), levels.range(..probe).count());
+            prop_assert_eq!(set.contains(Level(probe)), levels.contains(&probe));
+            prop_assert_eq!(set.iter().map(|level| level.0).collect::<BTreeSet<_>>(), levels);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Credit, and standing in line for as long as there is some.
+
+use crate::effect::Outcome;
+use crate::fact::Fact;
+use crate::id::{MailboxId, ReceiverId};
+use crate::refusal::Refusal;
+use crate::state::{Pump, State};
+
+impl State {
+    pub(crate) fn decide_credit(
+        &self,
+        receiver: ReceiverId,
+        credit: u32,
+        drain: bool,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        if !self.receivers.contains_key(&receiver) {
+            return Err(Refusal::ReceiverNotFound { receiver });
+        }
+        let credit = credit.min(self.limits.credit_max);
+        outcome.facts.push(Fact::CreditSet { receiver, credit, drain });
+        Ok(())
+    }
+
+    pub(crate) fn apply_credit(&mut self, id: ReceiverId, credit: u32, drain: bool) -> Option<()> {
+        let receiver = self.receivers.get_mut(&id)?;
+        receiver.credit = credit;
+        receiver.window = receiver.window.max(credit);
+        receiver.drain = drain;
+        self.requeue_receiver(id);
+        self.touch_receiver(id);
+        Some(())
+    }
+
+    pub(crate) fn apply_drained(&mut self, id: ReceiverId) -> Option<()> {
+        self.apply_credit(id, 0, false)?;
+        self.served(Pump::Receiver(id));
+        Some(())
+    }
+
+    /// One message less may be sent to a receiver, which goes to the end of its lines.
+    pub(crate) fn spend_credit(&mut self, id: ReceiverId, mailbox: MailboxId) {
+        if let Some(receiver) = self.receivers.get_mut(&id) {
+            receiver.credit = receiver.credit.saturating_sub(1);
+            let holder = receiver.holds_session();
+            self.requeue_receiver(id);
+            self.served(if holder { Pump::Receiver(id) } else { Pump::Mailbox(mailbox) });
+            self.touch_receiver(id);
+        }
+    }
+
+    /// Puts a receiver at the end of the lines of its mailboxes, or out of them if it has no credit.
+    pub(crate) fn requeue_receiver(&mut self, id: ReceiverId) {
+        let Some(receiver) = self.receivers.get(&id) else { return };
+        if receiver.holds_session() {
+            return;
+        }
+        let (credit, window) = (receiver.credit, receiver.window);
+        for place in 0..receiver.mailboxes.len() {
+            let Some(receiver) = self.receivers.get(&id) else { return };
+            let Some(mailbox_id) = receiver.mailboxes.get(place).copied() else { return };
+            let (min_level, choosy) = (receiver.min_level, receiver.selector.is_some());
+            let Some(mailbox) = self.mailboxes.get_mut(&mailbox_id) else { continue };
+            mailbox.ring.leave(id);
+            if credit > 0 {
+                let floor = mailbox.ordering.floor(min_level, credit, window);
+                mailbox.ring.join(id, floor, choosy);
+            }
+            self.touch(mailbox_id);
+        }
+    }
+
+    /// Puts a receiver in line by itself, if it holds a session with a message or is to be drained.
+    pub(crate) fn touch_receiver(&mut self, id: ReceiverId) {
+        let Some(receiver) = self.receivers.get(&id) else { return };
+        if receiver.in_line || receiver.credit == 0 {
+            return;
+        }
+        let waits = self.sessions.get(receiver.session).is_some_and(|session| {
+            let held = self.mailboxes.get(&session.mailbox).is_none_or(|mailbox| mailbox.held);
+            !held && session.head(&self.records).is_some()
+        });
+        if (receiver.drain || waits)
+            && let Some(receiver) = self.receivers.get_mut(&id)
+        {
+            receiver.in_line = true;
+            self.line.push_back(Pump::Receiver(id));
+        }
+    }
+
+    pub(crate) fn apply_pumped(&mut self) -> Option<()> {
+        self.rotate();
+        Some(())
+    }
+
+    /// Somebody was served: if it stood first in line, it goes to the end.
+    pub(crate) fn served(&mut self, who: Pump) {
+        if self.line.front() == Some(&who) {
+            self.rotate();
+        }
+    }
+
+    /// Whoever is first in line goes to the end, if there is still something for it.
+    fn rotate(&mut self) {
+        match self.line.pop_front() {
+            Some(Pump::Mailbox(id)) => {
+                if let Some(mailbox) = self.mailboxes.get_mut(&id) {
+                    mailbox.in_line = false;
+                }
+                self.touch(id);
+            }
+            Some(Pump::Receiver(id)) => {
+                if let Some(receiver) = self.receivers.get_mut(&id) {
+                    receiver.in_line = false;
+                }
+                self.touch_receiver(id);
+            }
+            None => {}
+        }
+    }
+
+    pub(crate) fn apply_selector_idle(&mut self, receiver: ReceiverId, mailbox: MailboxId) -> Option<()> {
+        self.mailboxes.get_mut(&mailbox)?.ring.rest(receiver);
+        self.served(Pump::Mailbox(mailbox));
+        Some(())
+    }
+}

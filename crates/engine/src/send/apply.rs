@@ -1,0 +1,91 @@
+//! Filing what was accepted.
+
+use crate::fact::{Arrival, Payload};
+use crate::id::{EntityId, MailboxId, Sequence};
+use crate::state::State;
+use crate::store::{Handle, Place};
+use crate::time::Timestamp;
+
+impl State {
+    pub(crate) fn apply_enqueued(&mut self, payload: &Payload, arrival: &Arrival) -> Option<()> {
+        self.count_made();
+        let handle = self.admit(arrival, payload.location, payload.size)?;
+        self.arrived(handle, arrival);
+        self.catalogue.touch(arrival.mailbox.entity(), arrival.enqueued());
+        self.make_ready(handle)
+    }
+
+    pub(crate) fn apply_published(
+        &mut self,
+        (topic, sequence): (EntityId, Sequence),
+        at: Timestamp,
+        payload: &Payload,
+        copies: &[Arrival],
+    ) -> Option<()> {
+        self.count_made();
+        self.apply_reserved(MailboxId::main(topic), sequence.next())?;
+        self.catalogue.touch(topic, at);
+        self.advance(at);
+        for copy in copies {
+            self.apply_copy(copy, payload.location, payload.size)?;
+        }
+        Some(())
+    }
+
+    /// Files one copy of a message whose payload is stored already.
+    pub(crate) fn apply_copy(
+        &mut self,
+        copy: &Arrival,
+        location: crate::id::Location,
+        size: u32,
+    ) -> Option<Handle> {
+        let handle = self.admit(copy, location, size)?;
+        if !copy.mailbox.is_main() {
+            // The number was taken from the entity's own count.
+            self.apply_reserved(MailboxId::main(copy.mailbox.entity()), copy.sequence.next())?;
+        }
+        self.arrived(handle, copy);
+        self.make_ready(handle)?;
+        Some(handle)
+    }
+
+    pub(crate) fn apply_scheduled(
+        &mut self,
+        payload: &Payload,
+        arrival: &Arrival,
+        due: Timestamp,
+    ) -> Option<()> {
+        self.count_made();
+        let handle = self.admit(arrival, payload.location, payload.size)?;
+        self.advance(arrival.enqueued());
+        self.catalogue.touch(arrival.mailbox.entity(), arrival.enqueued());
+        self.make_wait(handle, Place::Scheduled, due)
+    }
+
+    pub(crate) fn apply_reserved(&mut self, mailbox: MailboxId, next: Sequence) -> Option<()> {
+        let mailbox = self.mailbox_mut(mailbox)?;
+        mailbox.next_sequence = mailbox.next_sequence.max(next);
+        Some(())
+    }
+
+    pub(crate) fn apply_id_seen(&mut self, entity: EntityId, key: u128, at: Timestamp) -> Option<()> {
+        let window = self.catalogue.entity(entity)?.intake()?.duplicate_window;
+        self.histories.entry(entity).or_default().insert(key, at, window);
+        Some(())
+    }
+
+    pub(crate) fn count_made(&mut self) {
+        self.identity.made = self.identity.made.saturating_add(1);
+    }
+
+    fn arrived(&mut self, handle: Handle, arrival: &Arrival) {
+        let at = arrival.enqueued();
+        self.advance(at);
+        if self.live
+            && let Some(record) = self.records.get(handle)
+            && let Some(mailbox) = self.mailboxes.get_mut(&record.mailbox)
+        {
+            mailbox.observations.at(record.level, at).arrived(at);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a decision has promised so far and the state does not know yet.
+//!
+//! A send of many messages, or a transaction of many sends, is decided as one while the state stands
+//! still. The draft remembers which numbers, ids and bytes the earlier part has used.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use crate::id::{EntityId, MailboxId, Sequence};
+use crate::lock::token::{self, Purpose};
+use crate::state::State;
+
+/// Promises of one decision.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    next: SmallVec<[(MailboxId, Sequence); 4]>,
+    /// Numbers that messages to come were promised earlier.
+    promised: VecDeque<(MailboxId, Sequence)>,
+    ids: SmallVec<[(EntityId, u128); 4]>,
+    bytes: SmallVec<[(EntityId, u64); 2]>,
+    /// Tokens and ids made.
+    made: u64,
+}
+
+impl Draft {
+    /// The next free number of a mailbox, which is now taken.
+    pub(crate) fn number(&mut self, state: &State, mailbox: MailboxId) -> Sequence {
+        if let Some(place) = self.promised.iter().position(|(id, _)| *id == mailbox)
+            && let Some((_, sequence)) = self.promised.remove(place)
+        {
+            return sequence;
+        }
+        let known = self.next.iter_mut().find(|(id, _)| *id == mailbox);
+        if let Some((_, next)) = known {
+            let sequence = *next;
+            *next = sequence.next();
+            return sequence;
+        }
+        let sequence = state.mailboxes.get(&mailbox).map_or(Sequence(1), |mailbox| mailbox.next_sequence);
+        self.next.push((mailbox, sequence.next()));
+        sequence
+    }
+
+    /// The next messages of a mailbox get these numbers, which nobody else has.
+    pub(crate) fn promise(&mut self, mailbox: MailboxId, sequences: impl Iterator<Item = Sequence>) {
+        self.promised.extend(sequences.map(|sequence| (mailbox, sequence)));
+    }
+
+    /// Notes a message id; false if it was noted before.
+    pub(crate) fn note_id(&mut self, entity: EntityId, key: u128) -> bool {
+        let fresh = !self.ids.contains(&(entity, key));
+        if fresh {
+            self.ids.push((entity, key));
+        }
+        fresh
+    }
+
+    /// How many ids were noted for an entity.
+    pub(crate) fn ids_noted(&self, entity: EntityId) -> usize {
+        self.ids.iter().filter(|(known, _)| *known == entity).count()
+    }
+
+    /// The bytes an account holds with what was promised, before and after adding some.
+    pub(crate) fn charge(&mut self, state: &State, account: EntityId, size: u64) -> u64 {
+        let held = state.sizes.get(&account).copied().unwrap_or(0);
+        let place = self.bytes.iter().position(|(known, _)| *known == account);
+        let place = place.unwrap_or_else(|| {
+            self.bytes.push((account, 0));
+            self.bytes.len().saturating_sub(1)
+        });
+        let Some((_, promised)) = self.bytes.get_mut(place) else { return held };
+        let before = held.saturating_add(*promised);
+        *promised = promised.saturating_add(size);
+        before
+    }
+
+    /// A new token or id.
+    pub(crate) fn make(&mut self, state: &State, purpose: Purpose) -> u128 {
+        let count = state.identity.made.saturating_add(self.made);
+        self.made = self.made.saturating_add(1);
+        token::make(state.identity.seed.unwrap_or(0), state.identity.generation, count, purpose)
+    }
+}

@@ -1,0 +1,8 @@
+//! Messages coming in: numbered, given a level, and filed; or refused, all of a send or none.
+
+mod apply;
+mod check;
+pub(crate) mod draft;
+mod plan;
+
+pub(crate) use plan::set_life;

@@ -1,0 +1,361 @@
+//! Moving messages about in memory: the small steps that every fact is applied by.
+//!
+//! A message is in exactly one place at a time, and everything that counts or orders messages by their
+//! place is kept true here and nowhere else. Between two places, within one fact, it is in transit.
+
+use crate::fact::Arrival;
+use crate::id::{Location, MailboxId};
+use crate::mailbox::{Counts, Mailbox};
+use crate::order::Ordering;
+use crate::session::Session;
+use crate::state::{Pump, State};
+use crate::store::{Extra, Handle, Place, Record, Slab};
+use crate::time::Timestamp;
+
+impl State {
+    /// Takes a message in; it is in transit then. `None` if its number is taken or memory's numbers are.
+    pub(crate) fn admit(&mut self, arrival: &Arrival, location: Location, size: u32) -> Option<Handle> {
+        if !self.records.has_room() || !self.extras.has_room() {
+            return None;
+        }
+        let Arrival { mailbox: id, sequence, eligible, level, origin, details } = arrival;
+        let session = match details.as_ref().and_then(|details| details.session.as_ref()) {
+            Some(name) => self.open_session(*id, name)?,
+            None => Handle::NONE,
+        };
+        let mailbox = self.mailbox_mut(*id)?;
+        if mailbox.index.get(*sequence).is_some() {
+            self.close_session_if_over(session);
+            return None;
+        }
+        mailbox.next_sequence = mailbox.next_sequence.max(sequence.next());
+        mailbox.counts.bytes = mailbox.counts.bytes.saturating_add(u64::from(size));
+        let account = mailbox.account;
+        let mut record = Record::new(*id, (*eligible, *sequence), (location, size), (*level, *origin));
+        if let Some(details) = details {
+            record.extra = self.extras.insert(Extra::from_details(details, session));
+        }
+        let handle = self.records.insert(record);
+        self.mailboxes.get_mut(id)?.index.insert(*sequence, handle);
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.messages = session.messages.saturating_add(1);
+        }
+        self.regions.add(location.region(), 1);
+        let size = u64::from(size);
+        let total = self.sizes.entry(account).or_default();
+        *total = total.saturating_add(size);
+        Some(handle)
+    }
+
+    /// Makes a message in transit ready: in its lane, its session, or among the dated.
+    pub(crate) fn make_ready(&mut self, handle: Handle) -> Option<()> {
+        let record = *self.records.get(handle)?;
+        let id = record.mailbox;
+        let (expires, deadline, session) = self.expiry_of(&record);
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        mailbox.counts.ready = mailbox.counts.ready.saturating_add(1);
+        mailbox.chilly = false;
+        mailbox.ring.wake();
+        if session.is_some() {
+            let ordering = mailbox.ordering.clone();
+            put_in_session(self.sessions.get_mut(session)?, &mut self.records, handle, deadline, &ordering);
+            self.rank_session(session);
+            self.touch_session(session);
+        } else if deadline != Timestamp::NEVER && mailbox.ordering.by_deadline() {
+            mailbox.dated.insert((deadline, record.sequence), (handle, record.level));
+            let count = mailbox.dated_levels.entry(record.level).or_default();
+            *count = count.saturating_add(1);
+            self.records.get_mut(handle)?.set_place(Place::Dated);
+        } else {
+            mailbox.lanes.put(&mut self.records, handle);
+        }
+        if expires != Timestamp::NEVER {
+            self.timers.expiry.insert((expires, id, record.sequence));
+        }
+        self.touch(id);
+        Some(())
+    }
+
+    /// Puts a message in transit aside.
+    pub(crate) fn make_deferred(&mut self, handle: Handle) -> Option<()> {
+        let (mailbox, record) = self.enter(handle, Place::Deferred)?;
+        mailbox.counts.deferred = mailbox.counts.deferred.saturating_add(1);
+        let (expires, ..) = self.expiry_of(&record);
+        if expires != Timestamp::NEVER {
+            self.timers.expiry.insert((expires, record.mailbox, record.sequence));
+        }
+        Some(())
+    }
+
+    /// Lets a message in transit wait: for its schedule, or for its retry.
+    pub(crate) fn make_wait(&mut self, handle: Handle, place: Place, due: Timestamp) -> Option<()> {
+        let (mailbox, record) = self.enter(handle, place)?;
+        if place == Place::Scheduled {
+            mailbox.counts.scheduled = mailbox.counts.scheduled.saturating_add(1);
+        } else {
+            mailbox.counts.delayed = mailbox.counts.delayed.saturating_add(1);
+        }
+        let extra = self.extra_mut(handle)?;
+        extra.due = due;
+        let session = extra.session;
+        if place == Place::Scheduled
+            && let Some(session) = self.sessions.get_mut(session)
+        {
+            session.scheduled = session.scheduled.saturating_add(1);
+        }
+        self.timers.due.insert((due, record.mailbox, record.sequence));
+        let (expires, ..) = self.expiry_of(&record);
+        if place == Place::Delayed && expires != Timestamp::NEVER {
+            self.timers.expiry.insert((expires, record.mailbox, record.sequence));
+        }
+        Some(())
+    }
+
+    /// Puts a message in transit under a lock that is held already.
+    pub(crate) fn make_locked(&mut self, handle: Handle, place: Place, lock: Handle) -> Option<()> {
+        let (mailbox, record) = self.enter(handle, place)?;
+        mailbox.counts.locked = mailbox.counts.locked.saturating_add(1);
+        self.records.get_mut(handle)?.next = lock;
+        let (_, _, session) = self.expiry_of(&record);
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.locked.insert(record.sequence);
+        }
+        Some(())
+    }
+
+    /// Takes a message out of its place, leaving it in transit.
+    pub(crate) fn withdraw(&mut self, handle: Handle) -> Option<()> {
+        let record = *self.records.get(handle)?;
+        let id = record.mailbox;
+        let (expires, deadline, session) = self.expiry_of(&record);
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        let Counts { ready, locked, deferred, scheduled, delayed, .. } = &mut mailbox.counts;
+        match record.place() {
+            Place::Listed | Place::Returned => {
+                *ready = ready.saturating_sub(1);
+                if session.is_some() {
+                    let ordering = mailbox.ordering.clone();
+                    take_from_session(
+                        self.sessions.get_mut(session)?,
+                        &mut self.records,
+                        handle,
+                        deadline,
+                        &ordering,
+                    );
+                    self.rank_session(session);
+                } else {
+                    mailbox.lanes.take(&mut self.records, handle);
+                }
+            }
+            Place::Dated => {
+                *ready = ready.saturating_sub(1);
+                mailbox.dated.remove(&(deadline, record.sequence));
+                if let Some(count) = mailbox.dated_levels.get_mut(&record.level) {
+                    *count = count.saturating_sub(1);
+                    if *count == 0 {
+                        mailbox.dated_levels.remove(&record.level);
+                    }
+                }
+            }
+            Place::Deferred => *deferred = deferred.saturating_sub(1),
+            Place::Scheduled | Place::Delayed => {
+                let count = if record.place() == Place::Scheduled { scheduled } else { delayed };
+                *count = count.saturating_sub(1);
+                let due = self.extras.get(record.extra).map_or(Timestamp::NEVER, |extra| extra.due);
+                self.timers.due.remove(&(due, id, record.sequence));
+                if record.place() == Place::Scheduled
+                    && let Some(session) = self.sessions.get_mut(session)
+                {
+                    session.scheduled = session.scheduled.saturating_sub(1);
+                }
+            }
+            Place::Locked | Place::LockedDeferred => {
+                *locked = locked.saturating_sub(1);
+                self.locks.remove(record.next);
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.locked.remove(&record.sequence);
+                }
+            }
+            Place::Transit | Place::Nowhere => {}
+        }
+        let watched = !matches!(record.place(), Place::Locked | Place::LockedDeferred | Place::Scheduled);
+        if watched && expires != Timestamp::NEVER {
+            self.timers.expiry.remove(&(expires, id, record.sequence));
+        }
+        let record = self.records.get_mut(handle)?;
+        record.prev = Handle::NONE;
+        record.next = Handle::NONE;
+        record.set_place(Place::Transit);
+        Some(())
+    }
+
+    /// Forgets a message altogether.
+    pub(crate) fn erase(&mut self, handle: Handle) -> Option<Record> {
+        self.withdraw(handle)?;
+        let record = self.records.remove(handle)?;
+        let mailbox = self.mailboxes.get_mut(&record.mailbox)?;
+        mailbox.index.remove(record.sequence);
+        let size = u64::from(record.size);
+        mailbox.counts.bytes = mailbox.counts.bytes.saturating_sub(size);
+        let account = mailbox.account;
+        if let Some(total) = self.sizes.get_mut(&account) {
+            *total = total.saturating_sub(size);
+        }
+        self.regions.release(record.location.region(), 1);
+        if let Some(extra) = self.extras.remove(record.extra)
+            && let Some(session) = self.sessions.get_mut(extra.session)
+        {
+            session.messages = session.messages.saturating_sub(1);
+            self.close_session_if_over(extra.session);
+        }
+        Some(record)
+    }
+
+    /// The unusual part of a message, made if it has none.
+    pub(crate) fn extra_mut(&mut self, handle: Handle) -> Option<&mut Extra> {
+        let record = self.records.get(handle)?;
+        let (extra, enqueued) = (record.extra, record.eligible);
+        if self.extras.get(extra).is_some() {
+            return self.extras.get_mut(extra);
+        }
+        let extra = self.extras.insert(Extra::new(enqueued));
+        self.records.get_mut(handle)?.extra = extra;
+        self.extras.get_mut(extra)
+    }
+
+    /// When a message expires, its own deadline, and its session.
+    pub(crate) fn expiry_of(&self, record: &Record) -> (Timestamp, Timestamp, Handle) {
+        self.extras.get(record.extra).map_or((Timestamp::NEVER, Timestamp::NEVER, Handle::NONE), |extra| {
+            (extra.expires, extra.deadline, extra.session)
+        })
+    }
+
+    /// Puts a mailbox in line if it can be served and is not in line yet.
+    pub(crate) fn touch(&mut self, id: MailboxId) {
+        if let Some(mailbox) = self.mailboxes.get_mut(&id)
+            && !mailbox.in_line
+            && mailbox.is_servable()
+        {
+            mailbox.in_line = true;
+            self.line.push_back(Pump::Mailbox(id));
+        }
+    }
+
+    fn enter(&mut self, handle: Handle, place: Place) -> Option<(&mut Mailbox, Record)> {
+        let record = self.records.get_mut(handle)?;
+        record.set_place(place);
+        let record = *record;
+        Some((self.mailboxes.get_mut(&record.mailbox)?, record))
+    }
+}
+
+/// Where a message stands among those its session is ranked by.
+fn standing(
+    record: &Record,
+    deadline: Timestamp,
+    ordering: &Ordering,
+) -> (crate::order::Rank, crate::id::Sequence) {
+    let deadline = (deadline != Timestamp::NEVER).then_some(deadline);
+    (ordering.rank(record.level, record.eligible, deadline), record.sequence)
+}
+
+fn put_in_session(
+    session: &mut Session,
+    records: &mut Slab<Record>,
+    handle: Handle,
+    deadline: Timestamp,
+    ordering: &Ordering,
+) {
+    let Some(&record) = records.get(handle) else { return };
+    let sequence = record.sequence;
+    if records.get(session.list.tail).is_none_or(|last| last.sequence < sequence) {
+        session.list.push_back(records, handle);
+    } else if records.get(session.list.head).is_some_and(|first| sequence < first.sequence) {
+        session.list.push_front(records, handle);
+    } else {
+        session.returned.insert(sequence, handle);
+        if let Some(record) = records.get_mut(handle) {
+            record.set_place(Place::Returned);
+        }
+    }
+    if ordering.lift {
+        session.best.insert(standing(&record, deadline, ordering));
+    }
+}
+
+fn take_from_session(
+    session: &mut Session,
+    records: &mut Slab<Record>,
+    handle: Handle,
+    deadline: Timestamp,
+    ordering: &Ordering,
+) {
+    let Some(&record) = records.get(handle) else { return };
+    if record.place() == Place::Returned {
+        session.returned.remove(&record.sequence);
+    } else {
+        session.list.unlink(records, handle);
+    }
+    if ordering.lift {
+        session.best.remove(&standing(&record, deadline, ordering));
+    }
+}
+
+impl State {
+    /// Keeps a session's place among the free ones true.
+    pub(crate) fn rank_session(&mut self, handle: Handle) -> Option<()> {
+        let session = self.sessions.get(handle)?;
+        let id = session.mailbox;
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        let head = session.head(&self.records).filter(|_| session.lock.is_none());
+        let new = head.and_then(|head| {
+            let record = self.records.get(head)?;
+            let deadline = self.extras.get(record.extra).map_or(Timestamp::NEVER, |extra| extra.deadline);
+            let own = standing(record, deadline, &mailbox.ordering);
+            let rank = if mailbox.ordering.lift { session.best.first().copied().unwrap_or(own) } else { own };
+            Some((rank, record.key()))
+        });
+        let old = session.rank;
+        if old != new {
+            mailbox.sessions.as_mut()?.rank(handle, old, new);
+            self.sessions.get_mut(handle)?.rank = new;
+            self.touch(id);
+        }
+        Some(())
+    }
+
+    /// Puts the receiver that holds a session in line, if there is something for it.
+    pub(crate) fn touch_session(&mut self, handle: Handle) {
+        let lock = self.sessions.get(handle).and_then(|session| session.lock);
+        if let Some(receiver) = lock.and_then(|lock| lock.receiver) {
+            self.touch_receiver(receiver);
+        }
+    }
+
+    /// The session of that name, begun if need be.
+    pub(crate) fn open_session(&mut self, id: MailboxId, name: &crate::id::SessionId) -> Option<Handle> {
+        if let Some(handle) = self.mailbox_mut(id)?.sessions.as_ref()?.names.get(name) {
+            return Some(*handle);
+        }
+        if !self.sessions.has_room() {
+            return None;
+        }
+        let handle = self.sessions.insert(Session::new(id, name.clone()));
+        self.mailbox_mut(id)?.sessions.as_mut()?.names.insert(name.clone(), handle);
+        Some(handle)
+    }
+
+    /// Forgets a session that nothing is left of.
+    pub(crate) fn close_session_if_over(&mut self, handle: Handle) {
+        if let Some(session) = self.sessions.get(handle)
+            && session.is_over()
+        {
+            let (id, name) = (session.mailbox, session.name.clone());
+            self.rank_session(handle);
+            self.sessions.remove(handle);
+            if let Some(table) = self.mailboxes.get_mut(&id).and_then(|mailbox| mailbox.sessions.as_mut()) {
+                table.names.remove(&name);
+            }
+        }
+    }
+}
