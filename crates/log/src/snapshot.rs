@@ -127,7 +127,7 @@ pub(crate) fn open(
             Err(Error::NotDurable { .. }) => unreachable!("reading waits for nothing"),
         }
     }
-    match read_extents(&**disk, &about, reader.index)? {
+    match read_extents(&**disk, &about)? {
         Ok(extents) => reader.extents = extents,
         Err(damage) => return Ok(Err(damage)),
     }
@@ -136,8 +136,8 @@ pub(crate) fn open(
 }
 
 /// Reads the list of extents behind the last block.
-fn read_extents(disk: &dyn Disk, about: &About, blocks: u64) -> Result<Result<Vec<u32>, Damage>, DiskError> {
-    let (file, offset) = (FileName::Snapshot(about.number), block_offset(blocks));
+fn read_extents(disk: &dyn Disk, about: &About) -> Result<Result<Vec<u32>, Damage>, DiskError> {
+    let (file, offset) = (FileName::Snapshot(about.number), blocks_end(about.bytes));
     let damaged = |what: &str| Ok(Err(Damage { file, offset, what: what.to_owned() }));
     let length = u64::from(about.extents).saturating_mul(4).saturating_add(4);
     if disk.len(file)? < offset.saturating_add(length) {
@@ -224,6 +224,13 @@ impl SnapshotReader {
 
 fn block_offset(index: u64) -> u64 {
     on_disk(HEADER_BYTES).saturating_add(index.saturating_mul(on_disk(BLOCK_HEADER_BYTES + BLOCK_BYTES)))
+}
+
+/// Where the blocks of `bytes` of content end: all are full but the last.
+fn blocks_end(bytes: u64) -> u64 {
+    let blocks = bytes.div_ceil(on_disk(BLOCK_BYTES));
+    let headers = blocks.saturating_mul(on_disk(BLOCK_HEADER_BYTES));
+    on_disk(HEADER_BYTES).saturating_add(bytes).saturating_add(headers)
 }
 
 /// The snapshots a log keeps, and what hangs on them.
@@ -363,7 +370,7 @@ impl SnapshotWriter {
             (FileName::SnapshotTemp(self.about.number), FileName::Snapshot(self.about.number));
         let list: Vec<u8> = self.extents.iter().flat_map(|number| number.to_le_bytes()).collect();
         let checksum = block_checksum(self.about.number, u64::MAX, &list);
-        disk.write_at(unfinished, block_offset(self.index), &[&list, &checksum.to_le_bytes()])?;
+        disk.write_at(unfinished, blocks_end(self.about.bytes), &[&list, &checksum.to_le_bytes()])?;
         disk.write_at(unfinished, 0, &[&encode(&self.about, snapshots.options.shard)])?;
         if !snapshots.options.has(Planted::SnapshotNameBeforeSync) {
             disk.sync(unfinished)?;

@@ -25,7 +25,7 @@ pub struct Thoroughness {
 impl Thoroughness {
     /// For the tests of every change.
     pub fn quick() -> Self {
-        Self { steps: 150, subsets_of: 5, random_images: 4, crash_recovery_every: 50, continue_every: 20 }
+        Self { steps: 120, subsets_of: 5, random_images: 4, crash_recovery_every: 60, continue_every: 20 }
     }
 
     /// For nightly runs.

@@ -6,7 +6,7 @@
 
 use crate::batch::Batch;
 use crate::dice::Dice;
-use crate::disk::{Disk, SimDisk};
+use crate::disk::{Disk, FileName, SimDisk};
 use crate::entry::Entry;
 use crate::location::{Location, Position, Region};
 use crate::log::Log;
@@ -16,7 +16,7 @@ use crate::reader;
 use crate::recovery::{Findings, OpenError, Opening, Recovered};
 use crate::ring::Failure;
 use crate::shared::{Notice, Notify};
-use crate::units::{in_memory, on_disk, u32_at, u64_at};
+use crate::units::{on_disk, u32_at, u64_at};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -375,22 +375,11 @@ impl Store {
         Ok(())
     }
 
-    /// Bytes in all files, for tests that aim at them.
-    pub(super) fn file_bytes(disk: &SimDisk) -> u64 {
-        let files = disk.list().unwrap_or_default();
-        files.iter().filter_map(|file| disk.contents(*file)).map(|bytes| on_disk(bytes.len())).sum()
-    }
-
-    /// The file and offset `place` bytes into all files together.
-    pub(super) fn file_at(disk: &SimDisk, mut place: u64) -> Option<(crate::disk::FileName, usize)> {
-        for file in disk.list().ok()? {
-            let length = on_disk(disk.contents(file)?.len());
-            if place < length {
-                return Some((file, in_memory(place)));
-            }
-            place -= length;
-        }
-        None
+    /// Every file that means something, and its length: what damage can aim at.
+    pub(super) fn targets(disk: &SimDisk) -> Vec<(FileName, u64)> {
+        let files = disk.list().unwrap_or_default().into_iter();
+        let meaningful = files.filter(|file| !matches!(file, FileName::Spare(_) | FileName::SpareTemp(_)));
+        meaningful.filter_map(|file| disk.contents(file).map(|bytes| (file, on_disk(bytes.len())))).collect()
     }
 
     /// The disk it runs on.
