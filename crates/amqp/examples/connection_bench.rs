@@ -1,6 +1,6 @@
 //! What the connection engine costs per message, in memory and without sockets.
 //!
-//! `cargo run --release -p vorrang-amqp --example connection_bench`
+//! `cargo run --release -p vorrang-amqp --example connection_bench [ingest|delivery|all] [messages per round]`
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -20,7 +20,7 @@ use vorrang_amqp::performative::{
 };
 use vorrang_amqp::protocol_header::Protocol;
 
-/// Messages per round.
+/// Messages per round, unless the second argument says otherwise.
 const MESSAGES: u32 = 400_000;
 
 /// Rounds; the fastest counts, since whatever else runs on the machine only makes the others slower.
@@ -29,31 +29,29 @@ const ROUNDS: u32 = 10;
 /// Messages per batch: about what one read of 64 KiB holds at 100 bytes.
 const BATCH: u32 = 400;
 
-/// One round: payload bytes, and whether outcomes go in ranges.
-type Round = fn(usize, bool) -> Duration;
+/// One round: messages, payload bytes, and whether outcomes go in ranges.
+type Round = fn(u32, usize, bool) -> Duration;
 const INGEST: Round = ingest;
 const DELIVERY: Round = delivery;
 
 fn main() {
-    let only = std::env::args().nth(1);
+    let only = std::env::args().nth(1).filter(|what| what != "all");
+    let messages = std::env::args().nth(2).map_or(MESSAGES, |number| number.parse().unwrap());
     for (what, run) in [("ingest", INGEST), ("delivery", DELIVERY)] {
         for size in [100, 1024] {
             for (acks, ranged) in [("ranged acks", true), ("one ack each", false)] {
                 if only.as_ref().is_none_or(|only| what == only) {
-                    report(what, size, acks, (0..ROUNDS).map(|_| run(size, ranged)).min().unwrap());
+                    let fastest = (0..ROUNDS).map(|_| run(messages, size, ranged)).min().unwrap();
+                    let nanoseconds = fastest.as_secs_f64() * 1e9 / f64::from(messages);
+                    println!("{what:>8} {size:>5} B, {acks:<16} {nanoseconds:>7.1} ns/message");
                 }
             }
         }
     }
 }
 
-fn report(what: &str, size: usize, acks: &str, time: Duration) {
-    let nanoseconds = time.as_secs_f64() * 1e9 / f64::from(MESSAGES);
-    println!("{what:>8} {size:>5} B, {acks:<16} {nanoseconds:>7.1} ns/message");
-}
-
 /// Transfers in, events out, all accepted.
-fn ingest(size: usize, ranged: bool) -> Duration {
+fn ingest(messages: u32, size: usize, ranged: bool) -> Duration {
     let (mut engine, link) = attached(Role::Sender);
     let mut batch = Vec::new();
     for delivery in 0..BATCH {
@@ -71,7 +69,7 @@ fn ingest(size: usize, ranged: bool) -> Duration {
     let mut chunks = Vec::new();
     let mut seen = 0u32;
     let start = Instant::now();
-    while seen < MESSAGES {
+    while seen < messages {
         input.reserve(batch.len());
         input.extend_from_slice(&batch);
         engine.grant(link, 2 * BATCH).unwrap();
@@ -92,7 +90,7 @@ fn ingest(size: usize, ranged: bool) -> Duration {
 }
 
 /// Messages out, accepted by the peer, answered.
-fn delivery(size: usize, ranged: bool) -> Duration {
+fn delivery(messages: u32, size: usize, ranged: bool) -> Duration {
     let (mut engine, link) = attached(Role::Receiver);
     let tail = Bytes::from(vec![7; size]);
     let mut chunks = Vec::new();
@@ -100,7 +98,7 @@ fn delivery(size: usize, ranged: bool) -> Duration {
     let mut sent = 0u32;
     let mut answers = Vec::new();
     let mut total = Duration::ZERO;
-    while sent < MESSAGES {
+    while sent < messages {
         answers.clear();
         flow(sent, 2 * BATCH).encode(&mut answers);
         let step = if ranged { BATCH } else { 1 };

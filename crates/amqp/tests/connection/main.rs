@@ -15,3 +15,4 @@ mod sasl;
 mod smoke;
 mod states;
 mod time;
+mod traces;
