@@ -1,0 +1,221 @@
+//! Deleting and re-prioritising messages by hand.
+//!
+//! Messages that somebody has locked are left alone: they are being worked on. A request that meets
+//! messages on disk asks for them to be read and ends there; asked again, it goes on.
+
+use std::collections::BTreeSet;
+
+use super::ready::Next;
+use crate::command::Selection;
+use crate::effect::{Effect, Outcome, Reply};
+use crate::fact::{Fact, RemovalCause};
+use crate::id::{MailboxId, RequestTag, Sequence};
+use crate::lane::Run;
+use crate::level::Level;
+use crate::mailbox::Mailbox;
+use crate::payloads::Payloads;
+use crate::refusal::{Countable, Refusal};
+use crate::state::State;
+use crate::store::{Place, Record};
+use crate::time::Timestamp;
+
+/// What an operation by hand is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) request: RequestTag,
+    pub(crate) mailbox: MailboxId,
+    pub(crate) selection: &'a Selection,
+    pub(crate) max: u32,
+}
+
+/// What a selection came to.
+#[derive(Debug, Default)]
+struct Selected<'a> {
+    sequences: Vec<Sequence>,
+    next: Option<Sequence>,
+    cold: Option<(Level, &'a Run)>,
+}
+
+impl State {
+    pub(crate) fn decide_delete_messages(
+        &self,
+        now: Timestamp,
+        target: Target<'_>,
+        before: Timestamp,
+        payloads: &dyn Payloads,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        let old_enough = |record: &Record| self.enqueued(record) < before;
+        let selected = self.select(target, payloads, old_enough)?;
+        let mailbox = target.mailbox;
+        let removed = |sequence: &Sequence| Fact::Removed {
+            mailbox,
+            sequence: *sequence,
+            cause: RemovalCause::Deleted,
+            at: now,
+        };
+        outcome.facts.extend(selected.sequences.iter().map(removed));
+        self.ask_for_cold(mailbox, selected.cold, outcome);
+        let reply = Reply::Deleted { count: count(&selected.sequences), next: selected.next };
+        outcome.effects.push(Effect::Reply { request: target.request, reply });
+        Ok(())
+    }
+
+    pub(crate) fn decide_reprioritise(
+        &self,
+        target: Target<'_>,
+        level: Level,
+        dry_run: bool,
+        payloads: &dyn Payloads,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        let selected = self.select(target, payloads, |record| record.level != level)?;
+        let mailbox = target.mailbox;
+        if !dry_run {
+            let moved = |sequence: &Sequence| Fact::Reprioritised { mailbox, sequence: *sequence, level };
+            outcome.facts.extend(selected.sequences.iter().map(moved));
+            self.ask_for_cold(mailbox, selected.cold, outcome);
+        }
+        let reply = Reply::Reprioritised { count: count(&selected.sequences), next: selected.next };
+        outcome.effects.push(Effect::Reply { request: target.request, reply });
+        Ok(())
+    }
+
+    /// The messages a selection means, of those that are `wanted`: at most as many as asked for, and
+    /// found by looking at a bounded number.
+    fn select<'a>(
+        &'a self,
+        target: Target<'_>,
+        payloads: &dyn Payloads,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> Result<Selected<'a>, Refusal> {
+        self.owner(target.mailbox)?;
+        let limit = self.limits.batch_delete_max;
+        if target.max == 0 || target.max > limit {
+            let (count, limit) = (u64::from(target.max), u64::from(limit));
+            return Err(Refusal::RequestSize { what: Countable::Messages, count, limit });
+        }
+        let max = usize::try_from(target.max).unwrap_or(usize::MAX);
+        let Some(mailbox) = self.mailboxes.get(&target.mailbox) else { return Ok(Selected::default()) };
+        match target.selection {
+            Selection::All => Ok(self.select_ready(self.ready(mailbox), max, wanted)),
+            Selection::Session(session) => {
+                let handle = mailbox.sessions.as_ref().and_then(|table| table.names.get(session));
+                let session = handle.and_then(|handle| self.sessions.get(*handle));
+                let ready = session.into_iter().flat_map(|session| self.ready_in(session));
+                Ok(self.select_ready(ready, max, wanted))
+            }
+            Selection::Sequences(sequences) => self.select_numbers(mailbox, sequences, max, wanted),
+            Selection::Filter { filter, from } => {
+                let matches = |record: &Record| self.matches_stored(filter, &self.delivery(record), payloads);
+                Ok(self.select_from(mailbox, *from, max, |record| wanted(record) && matches(record)))
+            }
+        }
+    }
+
+    fn select_ready<'a>(
+        &self,
+        ready: impl Iterator<Item = Next<'a>>,
+        max: usize,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> Selected<'a> {
+        let mut selected = Selected::default();
+        for next in ready.take(self.limits.scan_max) {
+            if selected.sequences.len() >= max {
+                break;
+            }
+            match next {
+                Next::Message(record) if wanted(record) => selected.sequences.push(record.sequence),
+                Next::Message(_) => {}
+                Next::Cold(level, run) => {
+                    selected.next = Some(run.from.1);
+                    selected.cold = Some((level, run));
+                    break;
+                }
+            }
+        }
+        selected
+    }
+
+    fn select_numbers(
+        &self,
+        mailbox: &Mailbox,
+        sequences: &[Sequence],
+        max: usize,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> Result<Selected<'static>, Refusal> {
+        let limit = self.limits.numbers_per_request_max;
+        if sequences.is_empty() || sequences.len() > limit {
+            let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+            return Err(Refusal::RequestSize {
+                what: Countable::Sequences,
+                count: wide(sequences.len()),
+                limit: wide(limit),
+            });
+        }
+        let named: BTreeSet<Sequence> = sequences.iter().copied().collect();
+        let records = named.into_iter().filter_map(|sequence| self.records.get(mailbox.index.get(sequence)?));
+        let found = records.filter(|record| is_at_rest(record) && wanted(record));
+        Ok(Selected {
+            sequences: found.take(max).map(|record| record.sequence).collect(),
+            ..Selected::default()
+        })
+    }
+
+    fn select_from<'a>(
+        &'a self,
+        mailbox: &'a Mailbox,
+        from: Sequence,
+        max: usize,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> Selected<'a> {
+        let mut selected = Selected::default();
+        let mut looked = 0_usize;
+        for (sequence, handle) in mailbox.index.from(from) {
+            if selected.sequences.len() >= max || looked >= self.limits.scan_max {
+                selected.next = Some(sequence);
+                return selected;
+            }
+            looked = looked.saturating_add(1);
+            if self.records.get(handle).is_some_and(|record| is_at_rest(record) && wanted(record)) {
+                selected.sequences.push(sequence);
+            }
+        }
+        let runs = mailbox.lanes.iter().flat_map(|(level, lane)| lane.runs().map(move |run| (level, run)));
+        let first_cold = runs.min_by_key(|(_, run)| run.from);
+        selected.next = first_cold.map(|(_, run)| run.from.1);
+        selected.cold = first_cold;
+        selected
+    }
+
+    /// Asks the shard for the next records of a run, unless it was asked already.
+    fn ask_for_cold(&self, mailbox: MailboxId, cold: Option<(Level, &Run)>, outcome: &mut Outcome) {
+        let Some((level, run)) = cold.filter(|(_, run)| run.asked <= run.consumed) else { return };
+        let from = run.consumed;
+        let count = self.limits.warm_batch.min(run.remaining());
+        outcome.facts.push(Fact::WarmAsked { run: run.id, upto: from.saturating_add(count) });
+        outcome.effects.push(Effect::Warm { mailbox, level, run: run.id, from, count });
+    }
+
+    /// When a message became part of its entity.
+    pub(crate) fn enqueued(&self, record: &Record) -> Timestamp {
+        self.extras.get(record.extra).map_or(record.eligible, |extra| extra.enqueued)
+    }
+}
+
+/// Whether nobody is working on a message.
+fn is_at_rest(record: &Record) -> bool {
+    match record.place() {
+        Place::Listed
+        | Place::Returned
+        | Place::Dated
+        | Place::Deferred
+        | Place::Scheduled
+        | Place::Delayed => true,
+        Place::Locked | Place::LockedDeferred | Place::Transit | Place::Nowhere => false,
+    }
+}
+
+fn count(sequences: &[Sequence]) -> u32 {
+    u32::try_from(sequences.len()).unwrap_or(u32::MAX)
+}

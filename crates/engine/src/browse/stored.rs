@@ -1,0 +1,154 @@
+//! A stored message as filters see it: its payload, with what has happened to it since.
+//!
+//! What the broker knows itself (number, times, level, deliveries) it tells itself; after that come the
+//! changes laid over the message, and only then its payload.
+
+use vorrang_filter::{Lookup, Message, SystemProperty, ValueRef, name};
+
+use crate::message::{Delivery, MessageState, PropertyChange, PropertyValue};
+use crate::time::{Span, Timestamp};
+
+/// A payload with its broker's view of it.
+pub(crate) struct Stored<'a> {
+    payload: &'a dyn Message,
+    known: &'a Delivery,
+}
+
+impl<'a> Stored<'a> {
+    pub(crate) fn new(payload: &'a dyn Message, known: &'a Delivery) -> Stored<'a> {
+        Stored { payload, known }
+    }
+}
+
+impl Message for Stored<'_> {
+    fn system(&self, property: SystemProperty) -> Option<ValueRef<'_>> {
+        let known = self.known;
+        match property {
+            SystemProperty::SequenceNumber => return number(known.sequence.0),
+            SystemProperty::EnqueuedSequenceNumber => {
+                return number(known.first_sequence.unwrap_or(known.sequence).0);
+            }
+            SystemProperty::EnqueuedTimeUtc => return instant(known.enqueued),
+            SystemProperty::ExpiresAtUtc => return instant(known.expires),
+            SystemProperty::ScheduledEnqueueTimeUtc if known.scheduled_for.is_some() => {
+                return known.scheduled_for.and_then(instant);
+            }
+            SystemProperty::TimeToLive => return span(known.time_to_live),
+            SystemProperty::DeliveryCount => return Some(ValueRef::Int(i64::from(known.deliveries))),
+            SystemProperty::Priority => return Some(ValueRef::Int(i64::from(known.level.0))),
+            SystemProperty::Size => return Some(ValueRef::Int(i64::from(known.size))),
+            SystemProperty::State => {
+                // The numbers of `x-opt-message-state`.
+                return Some(ValueRef::Int(match known.state {
+                    MessageState::Active => 0,
+                    MessageState::Deferred => 1,
+                    MessageState::Scheduled => 2,
+                }));
+            }
+            SystemProperty::DeadLetterSource => {
+                return known.dead_letter_source.as_deref().map(ValueRef::String);
+            }
+            _ => {}
+        }
+        match known.overlay.as_ref().and_then(|overlay| overlay.system.get(&property)) {
+            Some(changed) => changed.as_ref().map(vorrang_filter::Value::as_ref),
+            None => self.payload.system(property),
+        }
+    }
+
+    fn user(&self, property: &str) -> Lookup<'_> {
+        let changes = self.known.overlay.as_ref().map(|overlay| &overlay.properties);
+        let changed = changes.into_iter().flatten().find(|(known, _)| name::same(known, property));
+        match changed {
+            None => self.payload.user(property),
+            Some((_, PropertyChange::Removed)) => Lookup::Missing,
+            Some((_, PropertyChange::Set(PropertyValue::Typed(value)))) => Lookup::Found(value.as_ref()),
+            // It is there, but only its client knows how to read it.
+            Some((_, PropertyChange::Set(PropertyValue::Encoded(_)))) => Lookup::Null,
+        }
+    }
+}
+
+fn number<'a>(number: u64) -> Option<ValueRef<'a>> {
+    i64::try_from(number).ok().map(ValueRef::Int)
+}
+
+fn instant<'a>(at: Timestamp) -> Option<ValueRef<'a>> {
+    (at != Timestamp::NEVER).then_some(())?;
+    i64::try_from(at.0).ok().map(ValueRef::Timestamp)
+}
+
+fn span<'a>(span: Span) -> Option<ValueRef<'a>> {
+    let ticks = span.0.checked_mul(10_000).and_then(|ticks| i64::try_from(ticks).ok());
+    Some(ValueRef::Timespan(ticks.unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Location, MailboxId, Sequence};
+    use crate::level::Level;
+    use crate::message::Overlay;
+    use std::sync::Arc;
+    use vorrang_filter::{Environment, MapMessage, Parameters, Sql, Value};
+
+    fn delivery(overlay: Overlay) -> Delivery {
+        Delivery {
+            mailbox: MailboxId(1),
+            sequence: Sequence(7),
+            first_sequence: Some(Sequence(3)),
+            location: Location(0),
+            size: 100,
+            level: Level(9),
+            state: MessageState::Deferred,
+            deliveries: 2,
+            enqueued: Timestamp(1_000),
+            time_to_live: Span::seconds(5),
+            expires: Timestamp(6_000),
+            scheduled_for: None,
+            token: None,
+            locked_until: None,
+            session: None,
+            dead_letter_source: Some(Arc::from("orders")),
+            overlay: Some(Arc::new(overlay)),
+        }
+    }
+
+    #[test]
+    fn filters_see_what_has_happened_to_a_message() {
+        let mut overlay = Overlay::dead_letter(Some("Poison"), None);
+        overlay.properties.insert(Arc::from("GONE"), PropertyChange::Removed);
+        overlay.properties.insert(
+            Arc::from("opaque"),
+            PropertyChange::Set(PropertyValue::Encoded(bytes::Bytes::from_static(b"?"))),
+        );
+        overlay.system.insert(SystemProperty::Label, Some(Value::String("new".into())));
+        overlay.system.insert(SystemProperty::To, None);
+        let payload = MapMessage::new()
+            .with("gone", 1_i64)
+            .with("kept", 2_i64)
+            .with_system(SystemProperty::Label, Value::String("old".into()))
+            .with_system(SystemProperty::To, Value::String("there".into()));
+        let known = delivery(overlay);
+        let cases = [
+            ("DeadLetterReason = 'Poison'", true),
+            ("EXISTS(gone)", false),
+            ("EXISTS(opaque)", true),
+            ("opaque IS NULL", true),
+            ("kept = 2", true),
+            ("sys.Label = 'new'", true),
+            ("sys.To IS NULL", true),
+            ("sys.SequenceNumber = 7 AND sys.EnqueuedSequenceNumber = 3", true),
+            ("sys.DeliveryCount = 2 AND sys.Priority = 9 AND sys.State = 1", true),
+            ("sys.DeadLetterSource = 'orders' AND sys.Size = 100", true),
+            ("sys.EnqueuedTimeUtc = '1970-01-01T00:00:01Z'", true),
+            ("sys.MessageId IS NULL", true),
+        ];
+        for (text, expected) in cases {
+            let mut new_id = || 0;
+            let filter = Sql::parse(text, Parameters::new()).unwrap();
+            let found = filter.matches(&Stored::new(&payload, &known), &mut Environment::new(&mut new_id));
+            assert_eq!(found, Ok(expected), "{text}");
+        }
+    }
+}
