@@ -33,7 +33,8 @@ pub(crate) struct Stored {
 
 impl Payloads for Stored {
     fn message(&self, location: Location, _: u32) -> Option<Box<dyn Message + '_>> {
-        self.messages.get(&location).map(|message| Box::new(message.clone()) as Box<dyn Message>)
+        let message: Box<dyn Message> = Box::new(self.messages.get(&location)?.clone());
+        Some(message)
     }
 
     fn cold_records(&self, _: RunId, _: u32, _: u32) -> Vec<ColdRecord> {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::peek::matches_stored;
 use super::ready::Next;
 use crate::command::Selection;
 use crate::effect::{Effect, Outcome, Reply};
@@ -107,7 +108,7 @@ impl State {
             }
             Selection::Sequences(sequences) => self.select_numbers(mailbox, sequences, max, wanted),
             Selection::Filter { filter, from } => {
-                let matches = |record: &Record| self.matches_stored(filter, &self.delivery(record), payloads);
+                let matches = |record: &Record| matches_stored(filter, &self.delivery(record), payloads);
                 Ok(self.select_from(mailbox, *from, max, |record| wanted(record) && matches(record)))
             }
         }

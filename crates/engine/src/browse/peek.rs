@@ -10,7 +10,7 @@ use crate::message::{Delivery, MessageState};
 use crate::payloads::{ColdRecord, Payloads};
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::store::{Place, Record};
+use crate::store::{Extra, Place, Record};
 use crate::time::{Span, Timestamp};
 
 /// Records of a cold run read at a time.
@@ -50,6 +50,13 @@ impl<'a> Peek<'a> {
     pub fn new(mailbox: MailboxId, max: usize) -> Peek<'a> {
         Peek { mailbox, from: Sequence(0), max, session: None, state: None, level: None, filter: None }
     }
+
+    fn wants(&self, delivery: &Delivery, payloads: &dyn Payloads) -> bool {
+        let fits = self.session.is_none_or(|session| delivery.session.as_ref() == Some(session))
+            && self.state.is_none_or(|state| delivery.state == state)
+            && self.level.is_none_or(|level| delivery.level == level);
+        fits && self.filter.is_none_or(|filter| matches_stored(filter, delivery, payloads))
+    }
 }
 
 impl State {
@@ -65,7 +72,7 @@ impl State {
             runs.map(|(level, run)| ColdReader::new(run, level, peek.from, payloads)).collect();
         let max = peek.max.min(self.limits.peek_max);
         for _ in 0..self.limits.scan_max {
-            let next_cold = cold.iter_mut().filter_map(|run| run.peek()).min();
+            let next_cold = cold.iter().filter_map(ColdReader::peek).min();
             let next_hot = hot.peek().map(|record| record.sequence);
             let first = match (next_hot, next_cold) {
                 (None, None) => {
@@ -87,32 +94,13 @@ impl State {
                     .map(|(record, level)| cold_delivery(peek.mailbox, level, &record))
             };
             if let Some(delivery) = delivery
-                && self.wanted(peek, &delivery, payloads)
+                && peek.wants(&delivery, payloads)
             {
                 peeked.messages.push(delivery);
             }
             peeked.next = Some(first.next());
         }
         Ok(peeked)
-    }
-
-    fn wanted(&self, peek: &Peek<'_>, delivery: &Delivery, payloads: &dyn Payloads) -> bool {
-        let fits = peek.session.is_none_or(|session| delivery.session.as_ref() == Some(session))
-            && peek.state.is_none_or(|state| delivery.state == state)
-            && peek.level.is_none_or(|level| delivery.level == level);
-        fits && peek.filter.is_none_or(|filter| self.matches_stored(filter, delivery, payloads))
-    }
-
-    /// Whether a stored message matches. One that cannot be read or evaluated does not.
-    pub(crate) fn matches_stored(
-        &self,
-        filter: &Filter,
-        delivery: &Delivery,
-        payloads: &dyn Payloads,
-    ) -> bool {
-        let Some(payload) = payloads.message(delivery.location, delivery.size) else { return false };
-        let mut new_id = || 0;
-        filter.matches(&Stored::new(&*payload, delivery), &mut Environment::new(&mut new_id)).unwrap_or(false)
     }
 
     /// Everything known about a message, as it would be told about it now. Who holds its lock is not
@@ -124,7 +112,7 @@ impl State {
         Delivery {
             mailbox: record.mailbox,
             sequence: record.sequence,
-            first_sequence: extra.and_then(|extra| extra.first_sequence()),
+            first_sequence: extra.and_then(Extra::first_sequence),
             location: record.location,
             size: record.size,
             level: record.level,
@@ -145,6 +133,13 @@ impl State {
             overlay: extra.and_then(|extra| extra.overlay.clone()),
         }
     }
+}
+
+/// Whether a stored message matches. One that cannot be read or evaluated does not.
+pub(super) fn matches_stored(filter: &Filter, delivery: &Delivery, payloads: &dyn Payloads) -> bool {
+    let Some(payload) = payloads.message(delivery.location, delivery.size) else { return false };
+    let mut new_id = || 0;
+    filter.matches(&Stored::new(&*payload, delivery), &mut Environment::new(&mut new_id)).unwrap_or(false)
 }
 
 /// What is known about a message on disk: it was never delivered and has nothing unusual.
@@ -195,9 +190,9 @@ impl<'a> ColdReader<'a> {
             let middle = low.midpoint(high);
             let found = payloads.cold_records(run.id, middle, 1).first().map(|record| record.sequence);
             if found.is_some_and(|sequence| sequence < from) {
-                low = middle.saturating_add(1)
+                low = middle.saturating_add(1);
             } else {
-                high = middle
+                high = middle;
             }
         }
         let mut reader =
@@ -206,7 +201,7 @@ impl<'a> ColdReader<'a> {
         reader
     }
 
-    fn peek(&mut self) -> Option<Sequence> {
+    fn peek(&self) -> Option<Sequence> {
         self.ahead.as_ref().map(|record| record.sequence)
     }
 

@@ -33,7 +33,7 @@ impl Message for Stored<'_> {
             SystemProperty::ScheduledEnqueueTimeUtc if known.scheduled_for.is_some() => {
                 return known.scheduled_for.and_then(instant);
             }
-            SystemProperty::TimeToLive => return span(known.time_to_live),
+            SystemProperty::TimeToLive => return Some(span(known.time_to_live)),
             SystemProperty::DeliveryCount => return Some(ValueRef::Int(i64::from(known.deliveries))),
             SystemProperty::Priority => return Some(ValueRef::Int(i64::from(known.level.0))),
             SystemProperty::Size => return Some(ValueRef::Int(i64::from(known.size))),
@@ -78,9 +78,9 @@ fn instant<'a>(at: Timestamp) -> Option<ValueRef<'a>> {
     i64::try_from(at.0).ok().map(ValueRef::Timestamp)
 }
 
-fn span<'a>(span: Span) -> Option<ValueRef<'a>> {
+fn span<'a>(span: Span) -> ValueRef<'a> {
     let ticks = span.0.checked_mul(10_000).and_then(|ticks| i64::try_from(ticks).ok());
-    Some(ValueRef::Timespan(ticks.unwrap_or(i64::MAX)))
+    ValueRef::Timespan(ticks.unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

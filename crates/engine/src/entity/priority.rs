@@ -15,6 +15,10 @@ use vorrang_filter::Filter;
 /// The longest name of a class, in characters.
 pub const CLASS_NAME_CHARS_MAX: usize = 50;
 
+/// Under the deadline policy, the target of levels whose class has none: they are not urgent, but must
+/// not wait for ever behind those that are.
+pub const TARGET_WITHOUT_CLASS: Span = Span::minutes(5);
+
 /// The classes every entity has unless it names its own: what people expect to find.
 const BUILT_IN: [(&str, Level); 4] =
     [("low", Level(1)), ("normal", Level(4)), ("high", Level(7)), ("urgent", Level(9))];

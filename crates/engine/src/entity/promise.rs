@@ -2,7 +2,7 @@
 //!
 //! Derived from the settings alone, so that people can read what they get before the first message.
 
-use super::priority::{Policy, PrioritySettings};
+use super::priority::{Policy, PrioritySettings, TARGET_WITHOUT_CLASS};
 use crate::level::Level;
 use crate::time::Span;
 use std::fmt;
@@ -27,7 +27,7 @@ pub enum Promise {
     },
     /// By messages whose deadline is earlier: it is due this long after it became eligible.
     Due {
-        /// The class's target; without end if it has none.
+        /// The class's target, or what stands for one.
         within: Span,
     },
     /// By nobody.
@@ -46,7 +46,9 @@ pub fn promise(settings: &PrioritySettings, level: Level) -> Promise {
             let above = u64::from(u8::MAX.saturating_sub(level.0));
             Promise::OvertakenWithin { span: Span(step.0.saturating_mul(above)) }
         }
-        Policy::Deadline => Promise::Due { within: settings.target_wait(level).unwrap_or(Span::FOREVER) },
+        Policy::Deadline => {
+            Promise::Due { within: settings.target_wait(level).unwrap_or(TARGET_WITHOUT_CLASS) }
+        }
         Policy::Fifo => Promise::InOrder,
     }
 }
@@ -61,9 +63,6 @@ impl fmt::Display for Promise {
             ),
             Promise::OvertakenWithin { span } => {
                 write!(f, "overtaken only by messages that come at most {span} later")
-            }
-            Promise::Due { within } if within.is_forever() => {
-                f.write_str("after every message that has a deadline")
             }
             Promise::Due { within } => write!(f, "due {within} after it became eligible, earliest first"),
             Promise::InOrder => f.write_str("in the order of arrival"),
@@ -106,7 +105,7 @@ mod tests {
                 Promise::OvertakenWithin { span: Span(0) },
             ),
             (with(Policy::Deadline, 100), 9, Promise::Due { within: Span::seconds(10) }),
-            (with(Policy::Deadline, 100), 8, Promise::Due { within: Span::FOREVER }),
+            (with(Policy::Deadline, 100), 8, Promise::Due { within: TARGET_WITHOUT_CLASS }),
             (with(Policy::Fifo, 100), 0, Promise::InOrder),
         ];
         for (settings, level, expected) in cases {

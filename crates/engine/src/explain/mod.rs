@@ -310,7 +310,7 @@ impl Inquiry<'_> {
         match session {
             Some(session) => self.session_blockers(session, ahead, &mut blockers),
             None if self.mailbox.ring.attached.is_empty() => blockers.push(Blocker::NoReceiver),
-            None if !self.mailbox.ring.floor().is_some_and(|floor| floor <= self.record.level) => {
+            None if self.mailbox.ring.floor().is_none_or(|floor| floor > self.record.level) => {
                 blockers.push(Blocker::NoCredit);
             }
             None => {}
@@ -324,7 +324,7 @@ impl Inquiry<'_> {
     fn session_blockers(&self, session: &Session, ahead: &[Ahead], blockers: &mut Vec<Blocker>) {
         match session.lock {
             Some(lock) => {
-                blockers.push(Blocker::SessionLocked { session: session.name.clone(), until: lock.until })
+                blockers.push(Blocker::SessionLocked { session: session.name.clone(), until: lock.until });
             }
             None if self.mailbox.sessions.as_ref().is_none_or(|table| table.waiting.is_empty()) => {
                 blockers.push(Blocker::NoReceiver);

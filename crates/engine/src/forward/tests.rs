@@ -81,7 +81,8 @@ fn after_four_hops_a_message_goes_to_the_transfer_dead_letters_of_where_it_is() 
 
 #[test]
 fn a_target_that_cannot_take_a_message_leaves_it_with_the_source() {
-    let cases: [(&str, fn(&mut Trial)); 3] = [
+    type Spoil = fn(&mut Trial);
+    let cases: [(&str, Spoil); 3] = [
         ("MessagingEntityNotFound", |trial| trial.delete("b")),
         ("MessagingEntityDisabled", |trial| trial.update("b", Setting::Status(Status::SendDisabled))),
         ("MessageSizeExceeded", |trial| trial.update("b", Setting::MaxMessageSizeInKilobytes(1))),

@@ -1,15 +1,11 @@
 //! An entity's order, worked out from its settings once.
 
-use crate::entity::priority::{Policy, PrioritySettings, Rescue};
+use crate::entity::priority::{Policy, PrioritySettings, Rescue, TARGET_WITHOUT_CLASS};
 use crate::level::Level;
 use crate::time::{Span, Timestamp};
 
 /// Where a message stands among all others, smallest first; ties go by number.
 pub(crate) type Rank = (u8, Timestamp);
-
-/// Under the deadline policy, the target of levels whose class has none: they are not urgent, but must
-/// not wait for ever behind those that are.
-const TARGET_WITHOUT_CLASS: Span = Span::minutes(5);
 
 /// How an entity orders its messages.
 #[derive(Debug, Clone)]

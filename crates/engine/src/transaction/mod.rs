@@ -24,6 +24,9 @@ use crate::time::Timestamp;
 use table::Operation;
 pub(crate) use table::Transactions;
 
+/// The numbers of a send's messages, and the next free one of their mailbox if any were reserved.
+type Promised = (SmallVec<[Sequence; 1]>, Option<(MailboxId, Sequence)>);
+
 impl State {
     pub(crate) fn decide_declare(
         &self,
@@ -71,7 +74,7 @@ impl State {
         now: Timestamp,
         send: &Send,
         transaction: TransactionId,
-    ) -> Result<(SmallVec<[Sequence; 1]>, Option<(MailboxId, Sequence)>), Refusal> {
+    ) -> Result<Promised, Refusal> {
         let bytes = send.messages.iter().map(|message| u64::from(message.size())).sum();
         self.transactions.check_join(transaction, send.messages.len(), bytes, &self.limits)?;
         self.plan_send(now, send, &mut Draft::default(), &mut Outcome::default())?;
