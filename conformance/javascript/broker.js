@@ -29,19 +29,17 @@ class Broker {
         "--emulator-config", process.env.VORRANG_ENTITIES, ...ports],
       { stdio: ["ignore", "pipe", "inherit"] },
     );
+    // The interface goes on reading after the start, so that the broker never waits for a reader of its output.
+    const lines = createInterface({ input: this.process.stdout });
     const watchdog = setTimeout(() => this.process.kill("SIGKILL"), READY_WITHIN_MS);
-    try {
-      for await (const line of createInterface({ input: this.process.stdout })) {
+    await new Promise((resolve, reject) => {
+      lines.on("line", (line) => {
         const [, name, port] = DOOR.exec(line) ?? [];
         if (name) this.ports[name] = Number(port);
-        if (line !== READY_LINE) continue;
-        this.process.stdout.resume(); // keeps the pipe empty, so that the broker never waits for us
-        return;
-      }
-    } finally {
-      clearTimeout(watchdog);
-    }
-    throw new Error("the broker did not get ready");
+        if (line === READY_LINE) resolve();
+      });
+      lines.on("close", () => reject(new Error("the broker did not get ready")));
+    }).finally(() => clearTimeout(watchdog));
   }
 
   /** Ends the process as a power failure would: at once, without a word. */

@@ -6,6 +6,7 @@ Everything waits on a condition of the connection, never on time passing.
 import os
 from collections import deque
 
+import cproton
 from proton import Delivery, Message, SSLDomain
 from proton.handlers import MessagingHandler
 from proton.reactor import AtLeastOnce
@@ -20,6 +21,12 @@ PATIENCE_SECONDS = 20
 def port_of(scheme):
     """Where the broker under test listens, as the runner told us."""
     return int(os.environ[f"VORRANG_{scheme.upper()}_PORT"])
+
+
+def tag_of(delivery):
+    """The delivery tag as bytes; Proton's own property takes every tag for text."""
+    tag = cproton.lib.pn_delivery_tag(delivery._impl)
+    return bytes(cproton.ffi.buffer(tag.start, tag.size))
 
 
 class Inbox(MessagingHandler):

@@ -7,7 +7,7 @@ import pytest
 from proton import Array, Data, Message, UNDESCRIBED, int32, symbol, timestamp, uint
 from proton.reactor import AtLeastOnce
 
-from bus import Inbox
+from bus import Inbox, tag_of
 
 
 class Management:
@@ -38,8 +38,7 @@ class Management:
 
 
 def lock_token(delivery):
-    tag = delivery.tag if isinstance(delivery.tag, bytes) else delivery.tag.encode("latin-1")
-    return uuid.UUID(bytes_le=tag)
+    return uuid.UUID(bytes_le=tag_of(delivery))
 
 
 def uuids(*tokens):

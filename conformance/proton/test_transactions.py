@@ -7,6 +7,10 @@ from proton.handlers import MessagingHandler, TransactionHandler
 from bus import Bus
 
 
+# AMQP 1.0 4.5.8; Proton has no name for it.
+TRANSACTIONAL_STATE = 0x34
+
+
 class Transaction(MessagingHandler, TransactionHandler):
     """A transaction on the bus's connection, from declare to discharge."""
 
@@ -28,12 +32,12 @@ class Transaction(MessagingHandler, TransactionHandler):
     def send(self, sender, body):
         delivery = self._transaction.send(sender.link, Message(body=body))
         self._connection.wait(lambda: delivery.remote_state, msg="waiting for the transactional outcome")
-        assert delivery.remote_state == Delivery.TRANSACTIONAL_STATE
+        assert delivery.remote_state == TRANSACTIONAL_STATE
 
     def accept(self, delivery):
         self._transaction.update(delivery, Delivery.ACCEPTED)
         self._connection.wait(lambda: delivery.settled, msg="waiting for the transactional settlement")
-        assert delivery.remote_state == Delivery.TRANSACTIONAL_STATE
+        assert delivery.remote_state == TRANSACTIONAL_STATE
         delivery.settle()
 
     def on_transaction_declared(self, event):
