@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 use vorrang_filter::{MapMessage, Message, SystemProperty, Value};
 
 use crate::browse::Peek;
-use crate::command::{Attach, Command, ReceiveMode, Send, Settle, Settlement};
+use crate::command::{Attach, Chill, Command, ReceiveMode, Send, Settle, Settlement};
 use crate::effect::{Effect, Outcome, Reply};
 use crate::entity::{EntityName, EntityPath, Request, RuleDescription, Setting, SubscriptionName};
 use crate::fact::{Durability, Fact};
@@ -22,6 +22,7 @@ use crate::message::{Delivery, Incoming};
 use crate::payloads::{ColdRecord, Payloads};
 use crate::refusal::Refusal;
 use crate::state::State;
+use crate::store::{Handle, Record};
 use crate::text::Text;
 use crate::time::{Span, Timestamp};
 
@@ -29,6 +30,7 @@ use crate::time::{Span, Timestamp};
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Stored {
     messages: BTreeMap<Location, MapMessage>,
+    runs: BTreeMap<RunId, Vec<ColdRecord>>,
 }
 
 impl Payloads for Stored {
@@ -37,8 +39,9 @@ impl Payloads for Stored {
         Some(message)
     }
 
-    fn cold_records(&self, _: RunId, _: u32, _: u32) -> Vec<ColdRecord> {
-        Vec::new()
+    fn cold_records(&self, run: RunId, from: u32, max: u32) -> Vec<ColdRecord> {
+        let (from, max) = (usize::try_from(from).unwrap(), usize::try_from(max).unwrap());
+        self.runs.get(&run).into_iter().flatten().skip(from).take(max).copied().collect()
     }
 }
 
@@ -49,6 +52,8 @@ pub(crate) struct Trial {
     /// What would have been written.
     written: Vec<Fact>,
     sent: BTreeMap<Bytes, MapMessage>,
+    /// Runs that were asked for: from where on, and how many.
+    asked: Vec<(RunId, u32, u32)>,
     next: u64,
 }
 
@@ -88,6 +93,7 @@ impl Trial {
             stored: Stored::default(),
             written: Vec::new(),
             sent: BTreeMap::new(),
+            asked: Vec::new(),
             next: 1,
         };
         trial.step(&Command::Create { seed: 7 }).unwrap();
@@ -112,7 +118,30 @@ impl Trial {
                 self.written.push(fact);
             }
         }
+        for effect in &outcome.effects {
+            if let Effect::Warm { run, from, count, .. } = effect {
+                self.asked.push((*run, *from, *count));
+            }
+        }
         Ok(outcome.effects)
+    }
+
+    /// Writes the first messages of a lane to disk.
+    pub(crate) fn chill(&mut self, text: &str, level: u8, count: usize) {
+        let (mailbox, level) = (self.mailbox(text), Level(level));
+        let lane = self.state.mailboxes.get(&mailbox).unwrap().lanes.lane(level).unwrap();
+        let cold = |(_, record): (Handle, &Record)| ColdRecord {
+            sequence: record.sequence,
+            eligible: record.eligible,
+            expires: self.state.delivery(record).expires,
+            location: record.location,
+            size: record.size,
+        };
+        let records: Vec<_> = lane.chillable(&self.state.records).take(count).map(cold).collect();
+        self.next += 1;
+        let run = RunId(self.next);
+        self.stored.runs.insert(run, records.clone());
+        self.step(&Command::Chill(Box::new(Chill { mailbox, level, run, records }))).unwrap();
     }
 
     pub(crate) fn advance(&mut self, span: Span) {
@@ -227,7 +256,10 @@ impl Trial {
         let mut effects = Vec::new();
         for _ in 0..10_000 {
             let due = self.state.next_deadline().is_some_and(|due| due <= self.now);
-            if due {
+            if let Some((run, from, count)) = self.asked.pop() {
+                let records = self.stored.cold_records(run, from, count);
+                effects.extend(self.step(&Command::Warm { run, from, records }).unwrap());
+            } else if due {
                 effects.extend(self.step(&Command::Tick).unwrap());
             } else if self.state.has_deliverable() {
                 effects.extend(self.step(&Command::Deliver).unwrap());
@@ -307,6 +339,7 @@ impl Trial {
             stored: self.stored.clone(),
             written: self.written.clone(),
             sent: self.sent.clone(),
+            asked: Vec::new(),
             next: self.next,
         }
     }

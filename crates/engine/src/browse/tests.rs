@@ -259,6 +259,84 @@ fn there_is_nothing_to_see_where_there_is_no_mailbox() {
     assert!(trial.state.peek(&Peek::new(gone, 1), &trial.stored).is_err());
 }
 
+/// Twenty messages, of which those from the fifth to the fourteenth lie on disk in two runs.
+fn partly_cold(limits: Limits) -> Trial {
+    let mut trial = Trial::with(limits);
+    trial.queue("q", vec![]);
+    for number in 0..15 {
+        put(&mut trial, "q", message(&number.to_string()), number);
+        trial.advance(Span(1));
+    }
+    trial.attach("q", 1, 5);
+    assert_eq!(trial.receive().len(), 5);
+    trial.step(&Command::Detach { receiver: crate::id::ReceiverId(1) }).unwrap();
+    trial.chill("q", 4, 6);
+    trial.chill("q", 4, 4);
+    for number in 15..20 {
+        put(&mut trial, "q", message(&number.to_string()), number);
+    }
+    trial
+}
+
+fn ids(range: std::ops::Range<i64>) -> Vec<String> {
+    range.map(|number| number.to_string()).collect()
+}
+
+#[test]
+fn peek_sees_what_lies_on_disk() {
+    let trial = partly_cold(Limits { peek_max: 3, ..Limits::default() });
+    assert_eq!(trial.ids("q"), ids(0..20));
+    let filter = sql("number > 7 AND number < 12");
+    for from in [0, 6, 9, 13, 16, 21] {
+        let peek = Peek { from: Sequence(from), filter: Some(&filter), ..Peek::new(trial.mailbox("q"), 100) };
+        let found = trial.state.peek(&peek, &trial.stored).unwrap();
+        let first = i64::try_from(from).unwrap() - 1;
+        let expected: Vec<_> =
+            (8..12).filter(|number| *number >= first).take(3).map(|n| n.to_string()).collect();
+        let found: Vec<_> = found.messages.iter().map(|delivery| trial.id_of(delivery)).collect();
+        assert_eq!(found, expected, "from {from}");
+    }
+}
+
+#[test]
+fn a_purge_reads_what_lies_on_disk_and_goes_on() {
+    let mut trial = partly_cold(Limits { warm_batch: 4, ..Limits::default() });
+    let mut total = 0;
+    loop {
+        let (count, next) = delete(&mut trial, Selection::All, Timestamp::NEVER, 100).unwrap();
+        total += count;
+        trial.settle_down();
+        if next.is_none() {
+            break;
+        }
+    }
+    assert_eq!(total, 15);
+    assert_eq!(trial.ids("q"), ids(0..5), "what is locked stays");
+    assert_eq!(trial.replayed().contents(), trial.contents());
+}
+
+#[test]
+fn a_search_reads_what_lies_on_disk_and_goes_on() {
+    let mut trial = partly_cold(Limits { warm_batch: 4, ..Limits::default() });
+    let filter = Arc::new(sql("number % 2 = 0"));
+    let mut from = Sequence(0);
+    let mut total = 0;
+    for _ in 0..20 {
+        let selection = Selection::Filter { filter: Arc::clone(&filter), from };
+        let (count, next) = reprioritise(&mut trial, selection, 9, false);
+        total += count;
+        trial.settle_down();
+        match next {
+            Some(next) => from = next,
+            None => break,
+        }
+    }
+    assert_eq!(total, 7, "the even ones that are not locked");
+    let levels: Vec<_> = trial.peeked("q").iter().map(|delivery| delivery.level.0).collect();
+    let expected: Vec<_> = (0..20).map(|number| if number >= 5 && number % 2 == 0 { 9 } else { 4 }).collect();
+    assert_eq!(levels, expected);
+}
+
 proptest! {
     #[test]
     fn a_filter_selects_what_a_look_at_each_would(numbers in proptest::collection::vec(0..20_i64, 0..30), bound in 0..20_i64) {

@@ -123,6 +123,20 @@ fn the_estimate_follows_the_measured_rate() {
 }
 
 #[test]
+fn what_lies_on_disk_is_ahead_too() {
+    let mut trial = Trial::new();
+    trial.queue("q", vec![]);
+    for number in 0..10 {
+        trial.advance(Span::seconds(1));
+        put(&mut trial, &number.to_string(), 4);
+    }
+    trial.chill("q", 4, 6);
+    assert_eq!(ahead(&explain(&trial, 10)), [(4, 9)]);
+    assert!(!explain(&trial, 7).next);
+    assert!(trial.state.explain(trial.now, trial.mailbox("q"), Sequence(3)).is_err(), "not in memory");
+}
+
+#[test]
 fn starving_is_told() {
     let mut trial = Trial::new();
     trial.queue("q", vec![]);

@@ -218,6 +218,17 @@ fn setting_a_target_moves_what_was_waiting_already() {
 }
 
 #[test]
+fn what_lies_on_disk_is_handed_on_too() {
+    let mut trial = Trial::with(Limits { warm_batch: 2, warm_below: 1, ..Limits::default() });
+    trial.queue("b", vec![]);
+    trial.queue("a", vec![]);
+    trial.send("a", &["1", "2", "3", "4", "5"]).unwrap();
+    trial.chill("a", 4, 4);
+    trial.update("a", forward("b"));
+    assert_eq!(settled(&mut trial), [entry("b", &["1", "2", "3", "4", "5"])]);
+}
+
+#[test]
 fn a_hop_limit_of_none_forwards_nothing() {
     let mut trial = Trial::with(Limits { hops_max: 0, ..Limits::default() });
     trial.queue("b", vec![]);
