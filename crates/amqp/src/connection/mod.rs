@@ -27,6 +27,7 @@ mod detach;
 mod disposition;
 mod event;
 mod flow;
+pub mod fuzzing;
 mod handshake;
 mod incoming;
 mod limits;

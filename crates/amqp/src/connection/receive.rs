@@ -20,7 +20,7 @@ use crate::protocol_header::PROTOCOL_HEADER_BYTES;
 pub enum Received {
     /// No complete frame: read more.
     All,
-    /// Complete frames are left: take events and output, then call again before reading more.
+    /// Complete frames may be left: take events and output, then call again before reading more.
     Paused,
 }
 
@@ -68,6 +68,9 @@ impl Connection {
                 Phase::ServerDeciding => return Received::All,
                 Phase::AwaitOpen => self.take_first(input),
                 Phase::Open | Phase::Closing { .. } => {
+                    if work.frames_left == 0 && !(self.inbox.is_empty() && input.is_empty()) {
+                        return Received::Paused;
+                    }
                     if !self.take_frames(input) {
                         return Received::All;
                     }

@@ -7,6 +7,7 @@
     reason = "a test that meets the unexpected shall fail, and its support code too"
 )]
 
+mod fuzz;
 mod limits;
 mod links;
 mod pair;
