@@ -3,7 +3,7 @@
 use crate::constructor as code;
 use crate::decode::Reader;
 use crate::descriptor::{self, Descriptor};
-use crate::encode::{Encode, FieldWriter, Output, put_composite};
+use crate::encode::{Encode, FieldWriter, Output, Scratch, put_composite};
 use crate::error::DecodeError;
 
 /// A described list with named fields.
@@ -24,7 +24,16 @@ pub trait Composite: Sized {
     }
 
     /// Writes descriptor and fields.
+    #[inline]
     fn encode_composite<O: Output>(&self, out: &mut O) {
+        if O::COLLECT {
+            let mut scratch = Scratch::new();
+            put_composite(&mut scratch, Self::DESCRIPTOR, |fields| self.write(fields));
+            if let Some(encoded) = scratch.fitting() {
+                out.put(encoded);
+                return;
+            }
+        }
         put_composite(out, Self::DESCRIPTOR, |fields| self.write(fields));
     }
 }

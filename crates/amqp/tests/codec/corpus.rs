@@ -130,6 +130,7 @@ fn values() -> Seeds {
         ("described-array", vec![0xe0, 8, 2, 0, 0xa3, 1, b'd', 0x54, 1, 2]),
         ("array-of-arrays", vec![0xe0, 10, 2, 0xe0, 3, 1, 0x54, 7, 3, 1, 0x54, 8]),
         ("array-without-constructor", vec![0xe0, 1, 0]),
+        ("array-without-constructor-at-the-limit", [&[0, 0x44].repeat(32)[..], &[0xe0, 1, 0]].concat()),
         ("zero-width-array-of-billions", vec![0xf0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0x40]),
         ("list-of-billions", vec![0xd0, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff]),
         (

@@ -161,6 +161,14 @@ fn nesting_is_read_to_the_limit_and_refused_beyond() {
 }
 
 #[test]
+fn an_empty_array_takes_a_level_even_without_a_constructor() {
+    // Once, it did not: below 32 descriptions it was read, and could not be read again as it was written.
+    let below = |levels: usize| [&[0, 0x44].repeat(levels)[..], &[0xe0, 1, 0]].concat();
+    assert!(decode(&below(31)).is_ok());
+    assert_eq!(decode(&below(32)), Err(DecodeError::TooDeep { limit: DEPTH_MAX }));
+}
+
+#[test]
 fn a_million_levels_do_not_overflow_a_small_stack() {
     let inputs = nested(1_000_000);
     let checks = move || {

@@ -3,7 +3,10 @@
 //! Everything goes into the caller's buffer; nothing is built aside. A compound value of unknown length starts with
 //! the short header and is widened in place in the rare case that it outgrows it.
 
+mod scratch;
+
 use bytes::{BufMut, BytesMut};
+pub(crate) use scratch::Scratch;
 
 use crate::constructor as code;
 use crate::descriptor::Descriptor;
@@ -13,6 +16,9 @@ use crate::value::{Array, Encoded, List, Map, Timestamp, Value};
 
 /// A buffer that grows at its end and can be patched behind.
 pub trait Output {
+    /// Whether many small writes cost much more than a large one, so that they are better collected first.
+    const COLLECT: bool;
+
     /// Appends bytes.
     fn put(&mut self, bytes: &[u8]);
     /// All bytes so far.
@@ -24,6 +30,8 @@ pub trait Output {
 }
 
 impl Output for Vec<u8> {
+    const COLLECT: bool = false;
+
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
@@ -46,6 +54,8 @@ impl Output for Vec<u8> {
 }
 
 impl Output for BytesMut {
+    const COLLECT: bool = true;
+
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         self.put_slice(bytes);
@@ -476,7 +486,11 @@ fn finish_compound<O: Output>(out: &mut O, head: usize, [short, long]: [u8; 2], 
     }
     out.put(&[0; 6]);
     let end = items.saturating_add(length);
-    out.written().copy_within(items..end, items.saturating_add(6));
+    let Some(widened) = out.written().get_mut(items..end.saturating_add(6)) else {
+        // Only a scratch that overflowed is shorter than what was put into it, and nobody will read it.
+        return;
+    };
+    widened.copy_within(..length, 6);
     if let Some(place) = out.written().get_mut(head..).and_then(<[u8]>::first_chunk_mut::<9>) {
         let [s0, s1, s2, s3] = wire_length(length.saturating_add(4)).to_be_bytes();
         let [c0, c1, c2, c3] = count.to_be_bytes();
