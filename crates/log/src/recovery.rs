@@ -202,7 +202,7 @@ impl Opening {
         let mut walk = Walk::start(&self.inventory, self.snapshot.as_ref(), &self.findings)?;
         loop {
             let segment = self.segment(walk.segment, &walk)?;
-            let mut window = Window::new(&*self.disk, segment.file());
+            let mut window = Window::new(&*self.disk, &segment);
             let verdict = loop {
                 let found = window.entry(&segment, walk.offset)?;
                 let entry = match walk.judge(&segment, &found, &self.options) {
@@ -289,7 +289,7 @@ impl Opening {
             if index > 0 {
                 return Err(broken(other.file(), 0));
             }
-            if let Some(offset) = Window::new(&*self.disk, other.file()).search(other, FIRST_ENTRY)? {
+            if let Some(offset) = Window::new(&*self.disk, other).search(other, FIRST_ENTRY)? {
                 return Err(broken(other.file(), offset));
             }
         }

@@ -88,13 +88,16 @@ impl Segment {
 pub(crate) struct Window<'d> {
     disk: &'d dyn Disk,
     file: FileName,
+    /// How much to read at once.
+    ahead: usize,
     start: u64,
     bytes: Vec<u8>,
 }
 
 impl<'d> Window<'d> {
-    pub(crate) fn new(disk: &'d dyn Disk, file: FileName) -> Self {
-        Self { disk, file, start: 0, bytes: Vec::new() }
+    pub(crate) fn new(disk: &'d dyn Disk, segment: &Segment) -> Self {
+        let ahead = in_memory(segment.bytes).min(WINDOW_BYTES);
+        Self { disk, file: segment.file(), ahead, start: 0, bytes: Vec::new() }
     }
 
     /// The bytes at `offset`: as many as asked for, fewer only at the end of the file.
@@ -104,7 +107,7 @@ impl<'d> Window<'d> {
         let skip = if held {
             skip
         } else {
-            self.bytes.resize(length.max(WINDOW_BYTES), 0);
+            self.bytes.resize(length.max(self.ahead), 0);
             let count = self.disk.read_at(self.file, offset, &mut self.bytes)?;
             self.bytes.truncate(count);
             self.start = offset;

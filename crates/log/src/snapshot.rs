@@ -276,7 +276,7 @@ impl Snapshots {
             snapshots: Arc::clone(self),
             about,
             pace,
-            pending: Vec::with_capacity(BLOCK_HEADER_BYTES + BLOCK_BYTES),
+            pending: Vec::new(),
             index: 0,
             unsynced: 0,
         })

@@ -120,7 +120,7 @@ fn verify_segment(
         }
     };
     report.segments += 1;
-    let mut window = Window::new(disk, segment.file());
+    let mut window = Window::new(disk, &segment);
     let mut offset = FIRST_ENTRY;
     while offset < segment.bytes {
         let (length, last) = match window.entry(&segment, offset)? {

@@ -1,0 +1,129 @@
+//! Crashes, tears, fails and damages the log, and prints how much was tried.
+//!
+//! ```text
+//! cargo run --release -p vorrang-log --example crash_explorer -- [--full] [--seeds N] [--first SEED]
+//! ```
+//!
+//! Without `--full` this is what the tests run, on other seeds. The first violation is printed
+//! with its seed, and the exit code says so.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a command line program that reports how long it took"
+)]
+
+use std::process::ExitCode;
+use std::time::Instant;
+use vorrang_log::crash::{
+    DamageCounts, ExploreCounts, InjectCounts, TearCounts, Thoroughness, Violation, damage, explore, inject,
+    tear,
+};
+use vorrang_log::disk::{Fault, SimDisk};
+use vorrang_log::{Limits, Options};
+
+#[derive(Debug)]
+struct Arguments {
+    full: bool,
+    seeds: u64,
+    first: u64,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut parsed = Arguments { full: false, seeds: 0, first: 1000 };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut number = || {
+            let text = words.next().ok_or(format!("{word} needs a number"))?;
+            text.parse().map_err(|error| format!("{word} {text}: {error}"))
+        };
+        match word.as_str() {
+            "--full" => parsed.full = true,
+            "--seeds" => parsed.seeds = number()?,
+            "--first" => parsed.first = number()?,
+            other => return Err(format!("unknown argument {other}")),
+        }
+    }
+    if parsed.seeds == 0 {
+        parsed.seeds = if parsed.full { 40 } else { 4 };
+    }
+    Ok(parsed)
+}
+
+/// Entries large enough that their last 64 KiB can be torn byte by byte.
+fn roomy() -> Options {
+    Options {
+        segment_bytes: 256 << 10,
+        first_segment_bytes: 256 << 10,
+        ring_bytes: 2 << 20,
+        limits: Limits { batch_bytes: 68 << 10, record_bytes: 2 << 10 },
+        ..Options::tiny()
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Violation> {
+    let began = Instant::now();
+    let seeds = || arguments.first..arguments.first + arguments.seeds;
+    let tiny = Options::tiny();
+
+    let how = if arguments.full { Thoroughness::full() } else { Thoroughness::quick() };
+    let mut explored = ExploreCounts::default();
+    for seed in seeds() {
+        explored += explore(&SimDisk::new(seed), &tiny, seed, how)?;
+    }
+    println!("explorer: {explored:?} in {:.1} s", began.elapsed().as_secs_f64());
+
+    let (options, last_bytes) = if arguments.full { (roomy(), 64 << 10) } else { (tiny.clone(), 4 << 10) };
+    let torn: TearCounts = tear(&options, arguments.first, last_bytes)?;
+    println!(
+        "torn at every byte of the last {last_bytes}: {torn:?} after {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+
+    let faults: &[(Fault, bool)] = if arguments.full {
+        &[
+            (Fault::Fail, false),
+            (Fault::Fail, true),
+            (Fault::NoSpace, false),
+            (Fault::NoSpace, true),
+            (Fault::Short, false),
+            (Fault::Short, true),
+        ]
+    } else {
+        &[(Fault::Fail, false)]
+    };
+    for (fault, lasting) in faults {
+        let mut total = InjectCounts::default();
+        for seed in seeds().take(5) {
+            let counts = inject(&tiny, seed, 150, *fault, *lasting)?;
+            total.runs += counts.runs;
+            total.stopped += counts.stopped;
+            total.recoveries += counts.recoveries;
+        }
+        println!("{fault:?} at every disk call, lasting {lasting}: {total:?}");
+    }
+
+    let (flips, sectors) = if arguments.full { (100_000, 20_000) } else { (1_000, 200) };
+    let damaged: DamageCounts = damage(&tiny, arguments.first, flips, sectors)?;
+    println!("damage: {damaged:?}");
+    println!("no violation in {:.1} s", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(violation) => {
+            eprintln!("violation: {violation}");
+            ExitCode::FAILURE
+        }
+    }
+}
