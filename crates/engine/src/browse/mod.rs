@@ -4,11 +4,13 @@
 //! says where to go on, so that no question, however broad, holds the shard up.
 
 mod change;
+mod cold;
 mod peek;
 mod ready;
 mod stored;
 
 pub(crate) use change::Target;
+pub(crate) use cold::ColdReader;
 pub use peek::{Peek, Peeked};
 pub(crate) use stored::Stored;
 

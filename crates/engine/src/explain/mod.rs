@@ -3,13 +3,15 @@
 //! The answer comes from the code that picks: the same ranks, the same choice, the same switches. It
 //! counts what is ahead as far as a bounded look allows and says so when there is more.
 
+use crate::browse::ColdReader;
 use crate::entity::promise::{Promise, promise};
 use crate::entity::{Entity, SubQueue};
-use crate::id::{MailboxId, Sequence, SessionId};
+use crate::id::{MailboxId, RunId, Sequence, SessionId};
 use crate::lane::Head;
 use crate::level::{Level, LevelOrigin};
 use crate::mailbox::Mailbox;
 use crate::order::{Rank, choose};
+use crate::payloads::Payloads;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::state::State;
@@ -123,16 +125,38 @@ impl State {
         now: Timestamp,
         mailbox: MailboxId,
         sequence: Sequence,
+        payloads: &dyn Payloads,
     ) -> Result<Explanation, Refusal> {
         let now = now.max(self.now);
         let entity = self.owner(mailbox)?;
         let missing = Refusal::MessageNotFound { sequence };
         let place = self.mailboxes.get(&mailbox).ok_or(missing.clone())?;
-        let handle = place.index.get(sequence).ok_or(missing.clone())?;
-        let record = self.records.get(handle).ok_or(missing)?;
-        let inquiry = Inquiry { state: self, now, entity, mailbox: place, handle, record };
+        let hot =
+            place.index.get(sequence).and_then(|handle| Some((handle, *self.records.get(handle)?, None)));
+        let (handle, record, cold) =
+            hot.or_else(|| find_cold(place, mailbox, sequence, payloads)).ok_or(missing)?;
+        let inquiry = Inquiry { state: self, now, entity, mailbox: place, handle, record, cold };
         Ok(inquiry.explanation())
     }
+}
+
+/// A message on disk as it would be in memory, with its run and how many of that come first.
+fn find_cold(
+    mailbox: &Mailbox,
+    id: MailboxId,
+    sequence: Sequence,
+    payloads: &dyn Payloads,
+) -> Option<(Handle, Record, Option<(RunId, u64)>)> {
+    let runs = mailbox.lanes.iter().flat_map(|(level, lane)| lane.runs().map(move |run| (level, run)));
+    runs.filter(|(_, run)| run.from.1 <= sequence && sequence <= run.last.1).find_map(|(level, run)| {
+        let mut reader = ColdReader::new(run, level, sequence, payloads);
+        let ahead = u64::from(reader.passed());
+        let (cold, _) = reader.take(sequence)?;
+        let key = (cold.eligible, cold.sequence);
+        let mut record = Record::new(id, key, (cold.location, cold.size), (level, LevelOrigin::Default));
+        record.set_place(Place::Listed);
+        Some((Handle::NONE, record, Some((run.id, ahead))))
+    })
 }
 
 struct Inquiry<'a> {
@@ -141,7 +165,9 @@ struct Inquiry<'a> {
     entity: &'a Entity,
     mailbox: &'a Mailbox,
     handle: Handle,
-    record: &'a Record,
+    record: Record,
+    /// The run it lies in, and how many of that come first.
+    cold: Option<(RunId, u64)>,
 }
 
 impl Inquiry<'_> {
@@ -239,8 +265,12 @@ impl Inquiry<'_> {
             let runs = lane.runs().filter(|run| before(run.last.0, run.last.1));
             let mut found =
                 Ahead { level, count: runs.map(|run| u64::from(run.remaining())).sum(), at_least: false };
-            found.at_least =
-                lane.runs().any(|run| before(run.from.0, run.from.1) && !before(run.last.0, run.last.1));
+            let own_run = |id| self.cold.filter(|(own, _)| *own == id);
+            let within = lane.runs().filter_map(|run| own_run(run.id)).map(|(_, ahead)| ahead).sum();
+            found.count = found.count.saturating_add(within);
+            found.at_least = lane.runs().any(|run| {
+                own_run(run.id).is_none() && before(run.from.0, run.from.1) && !before(run.last.0, run.last.1)
+            });
             for (_, record) in lane.iter(&self.state.records) {
                 if !before(record.eligible, record.sequence) {
                     break;

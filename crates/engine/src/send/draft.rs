@@ -14,6 +14,7 @@ use crate::state::State;
 /// Promises of one decision.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
+    /// Sorted: a topic may number copies in thousands of mailboxes, which come in order.
     next: SmallVec<[(MailboxId, Sequence); 4]>,
     /// Numbers that messages to come were promised earlier.
     promised: VecDeque<(MailboxId, Sequence)>,
@@ -31,15 +32,20 @@ impl Draft {
         {
             return sequence;
         }
-        let known = self.next.iter_mut().find(|(id, _)| *id == mailbox);
-        if let Some((_, next)) = known {
-            let sequence = *next;
-            *next = sequence.next();
-            return sequence;
+        match self.next.binary_search_by_key(&mailbox, |(id, _)| *id) {
+            Ok(place) => {
+                let Some((_, next)) = self.next.get_mut(place) else { return Sequence(0) };
+                let sequence = *next;
+                *next = sequence.next();
+                sequence
+            }
+            Err(place) => {
+                let known = state.mailboxes.get(&mailbox);
+                let sequence = known.map_or(Sequence(1), |mailbox| mailbox.next_sequence);
+                self.next.insert(place, (mailbox, sequence.next()));
+                sequence
+            }
         }
-        let sequence = state.mailboxes.get(&mailbox).map_or(Sequence(1), |mailbox| mailbox.next_sequence);
-        self.next.push((mailbox, sequence.next()));
-        sequence
     }
 
     /// The next messages of a mailbox get these numbers, which nobody else has.
