@@ -6,7 +6,8 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::event::{Event, LinkId, SettledDelivery, Settlement};
-use super::link::LinkEntry;
+use super::handshake::Phase;
+use super::link::{LinkEntry, LinkState};
 use super::outbox::Outbox;
 use super::receive::{Fault, Work};
 use super::runs::Runs;
@@ -83,8 +84,11 @@ impl Connection {
         settled: bool,
         accepted: bool,
     ) -> Result<(Role, u16), Gone> {
-        let slot = self.attached(link)?;
-        let Some(LinkEntry::Live(entry)) = self.links.get_mut(slot) else { return Err(Gone) };
+        let slot = link.0.slot;
+        let Some(LinkEntry::Live(entry)) = self.links.find_mut(link.0) else { return Err(Gone) };
+        if entry.state != LinkState::Attached || self.phase != Phase::Open {
+            return Err(Gone);
+        }
         let session_slot = entry.session;
         let Some(session) = self.sessions.get_mut(session_slot) else { return Err(Gone) };
         let role = entry.flow.own_role();
@@ -243,16 +247,15 @@ fn collect<Key: Copy>(
     unsettled.tidy();
 }
 
-/// Finds a delivery of this link and settles it, or marks it as decided.
+/// Settles a delivery of this link, or marks it as decided if it was open.
 #[inline]
 fn take_entry<Key: Copy>(unsettled: &mut Unsettled<Key>, link: u32, delivery: Serial, settled: bool) -> bool {
+    if settled {
+        return unsettled.settle(delivery, link);
+    }
     match unsettled.get_mut(delivery) {
-        Some(entry) if entry.link == link && (settled || entry.progress == Progress::Open) => {
-            if settled {
-                unsettled.settle(delivery);
-            } else {
-                entry.progress = Progress::Decided;
-            }
+        Some(entry) if entry.link == link && entry.progress == Progress::Open => {
+            entry.progress = Progress::Decided;
             true
         }
         _ => false,

@@ -182,7 +182,7 @@ pub enum LinkEnding {
     Own,
     /// Its session ended.
     Session,
-    /// The peer broke a rule.
+    /// The peer broke a rule, on this link or in its session.
     Violation(Violation),
 }
 

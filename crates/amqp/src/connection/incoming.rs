@@ -36,11 +36,10 @@ impl Connection {
         let handle = transfer.handle;
         let unattached = || Fault::Session(session_slot, Violation::UnattachedHandle { handle });
         let slot = session.handles.get(handle).ok_or_else(unattached)?;
-        let id = self.links.key(slot).map(LinkId).ok_or_else(unattached)?;
-        let link = match self.links.get_mut(slot) {
-            Some(LinkEntry::Live(link)) => link,
+        let (id, link) = match self.links.entry_mut(slot) {
+            Some((key, LinkEntry::Live(link))) => (LinkId(key), link),
             // It crossed our detach.
-            Some(LinkEntry::Leaving(_)) | None => return Ok(()),
+            Some((_, LinkEntry::Leaving(_))) | None => return Ok(()),
         };
         match link.state {
             LinkState::Attached => {}
@@ -145,7 +144,7 @@ impl Connection {
         if assembly.tracked && (assembly.settled || transfer.aborted) {
             link.unsettled = link.unsettled.saturating_sub(1);
             if let Some(session) = self.sessions.get_mut(session_slot) {
-                session.received.settle(assembly.delivery);
+                session.received.settle(assembly.delivery, slot);
             }
         }
         if transfer.aborted {

@@ -8,8 +8,9 @@ use bytes::{Bytes, BytesMut};
 /// Payloads from this size on are not copied: the copy would cost more than another slice in a vectored write.
 pub(super) const COPY_BYTES_BELOW: usize = 4096;
 
-/// How much the buffer grows at once; about what one write to a socket takes.
-const GROW_BYTES: usize = 16 * 1024;
+/// How much the buffer grows at least. It doubles as it is filled and remembers its size, so a busy connection soon
+/// has a large one, while an idle one keeps little.
+const GROW_BYTES: usize = 1024;
 
 /// The output of a connection.
 #[derive(Debug, Default)]

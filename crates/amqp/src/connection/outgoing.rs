@@ -73,8 +73,8 @@ impl Connection {
             return Err(SendError::OutputFull { limit });
         }
         let limit = self.stage().unsettled_max;
-        let slot = self.links.resolve(link.0).ok_or(SendError::Gone)?;
-        let Some(LinkEntry::Live(link)) = self.links.get_mut(slot) else { return Err(SendError::Gone) };
+        let slot = link.0.slot;
+        let Some(LinkEntry::Live(link)) = self.links.find_mut(link.0) else { return Err(SendError::Gone) };
         let Direction::Sending(credit) = &mut link.flow else { return Err(SendError::Gone) };
         let Some(session) = self.sessions.get_mut(link.session) else { return Err(SendError::Gone) };
         if link.state != LinkState::Attached

@@ -30,7 +30,7 @@ impl Connection {
         if self.phase != Phase::Open || state == Some(SessionState::Ending) {
             return Err(Gone);
         }
-        self.write_end(slot, error.map(Box::new));
+        self.write_end(slot, error.map(Box::new), &LinkEnding::Session);
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl Connection {
         let id = self.sessions.key(slot).map(SessionId);
         if !asked_by_us {
             self.flush_accepted(slot);
-            self.drop_links(slot);
+            self.drop_links(slot, &LinkEnding::Session);
             if let Some(session) = self.sessions.get(slot) {
                 wire::put_frame(&mut self.outbox, session.own_channel, &End { error: None });
             }
@@ -136,12 +136,12 @@ impl Connection {
 
     /// Ends a session because the peer broke a rule in it.
     pub(super) fn expel_session(&mut self, slot: u32, violation: &Violation) {
-        self.write_end(slot, Some(Box::new(violation.to_error())));
+        self.write_end(slot, Some(Box::new(violation.to_error())), &LinkEnding::Violation(violation.clone()));
     }
 
-    fn write_end(&mut self, slot: u32, error: Option<Box<Error>>) {
+    fn write_end(&mut self, slot: u32, error: Option<Box<Error>>, ending: &LinkEnding) {
         self.flush_accepted(slot);
-        self.drop_links(slot);
+        self.drop_links(slot, ending);
         if let Some(session) = self.sessions.get_mut(slot) {
             session.state = SessionState::Ending;
             wire::put_frame(&mut self.outbox, session.own_channel, &End { error });
@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// Takes all links of a session out of the tables and reports each.
-    fn drop_links(&mut self, slot: u32) {
+    fn drop_links(&mut self, slot: u32, ending: &LinkEnding) {
         let Some(session) = self.sessions.get_mut(slot) else { return };
         for link in std::mem::take(&mut session.links) {
             let Some(id) = self.links.key(link).map(LinkId) else { continue };
@@ -157,7 +157,7 @@ impl Connection {
                 Expected::Nothing => {}
                 Expected::Cancelled => self.events.push_back(Event::AttachCancelled { link: id }),
                 Expected::Ended => {
-                    self.events.push_back(Event::LinkEnded { link: id, ending: LinkEnding::Session });
+                    self.events.push_back(Event::LinkEnded { link: id, ending: ending.clone() });
                 }
             }
         }

@@ -76,6 +76,20 @@ impl<T> Slots<T> {
         Some(Key { slot, generation: place.generation })
     }
 
+    /// The thing of a key that is still valid.
+    #[inline]
+    pub(super) fn find_mut(&mut self, key: Key) -> Option<&mut T> {
+        let place = self.places.get_mut(index(key.slot))?;
+        if place.generation == key.generation { place.thing.as_mut() } else { None }
+    }
+
+    /// The thing in a slot, with its key.
+    #[inline]
+    pub(super) fn entry_mut(&mut self, slot: u32) -> Option<(Key, &mut T)> {
+        let place = self.places.get_mut(index(slot))?;
+        Some((Key { slot, generation: place.generation }, place.thing.as_mut()?))
+    }
+
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
         self.places.get(index(slot))?.thing.as_ref()

@@ -81,15 +81,16 @@ impl<Key: Copy> Unsettled<Key> {
         self.entries.get_mut(index).filter(|entry| entry.progress != Progress::Hole)
     }
 
-    /// Settles one delivery and returns it.
+    /// Settles a delivery of a link; `false` if there is no such one.
     #[inline]
-    pub(super) fn settle(&mut self, id: Serial) -> Option<Entry<Key>> {
-        let entry = self.get_mut(id)?;
-        let settled = *entry;
-        entry.progress = Progress::Hole;
+    pub(super) fn settle(&mut self, id: Serial, link: LinkSlot) -> bool {
+        match self.get_mut(id) {
+            Some(entry) if entry.link == link => entry.progress = Progress::Hole,
+            _ => return false,
+        }
         self.live = self.live.saturating_sub(1);
         self.tidy();
-        Some(settled)
+        true
     }
 
     /// Indices of the deliveries from `first` to `last`, for [`Unsettled::at_mut`]. Never longer than the set,
@@ -220,10 +221,11 @@ mod tests {
         unsettled.push(Serial::new(0), 0, 0u64).unwrap();
         for id in 1..100_000 {
             unsettled.push(Serial::new(id), 0, 0).unwrap();
-            assert!(unsettled.settle(Serial::new(id)).is_some());
+            assert!(unsettled.settle(Serial::new(id), 0));
             assert!(unsettled.entries.len() < 200);
         }
-        assert!(unsettled.settle(Serial::new(0)).is_some());
+        assert!(!unsettled.settle(Serial::new(0), 1), "another link's");
+        assert!(unsettled.settle(Serial::new(0), 0));
         assert_eq!(unsettled.entries.len(), 0);
     }
 
@@ -255,8 +257,11 @@ mod tests {
                     }
                     1 => {
                         let id = next.saturating_sub(number);
-                        let found = unsettled.settle(start.advanced(id)).map(|entry| entry.key);
-                        prop_assert_eq!(found, model.remove(&id).map(|_| u64::from(id)));
+                        let settled = unsettled.settle(start.advanced(id), link);
+                        prop_assert_eq!(settled, model.get(&id) == Some(&link));
+                        if settled {
+                            model.remove(&id);
+                        }
                     }
                     _ => {
                         unsettled.forget_link(link);

@@ -130,7 +130,9 @@ proptest! {
         frames in prop::collection::vec(frame(), 0..30),
     ) {
         let mut input = vec![mode | 1];
-        frames.iter().for_each(|frame| input.extend_from_slice(frame));
+        for frame in &frames {
+            input.extend_from_slice(frame);
+        }
         fuzzing::check(&input);
     }
 
