@@ -46,6 +46,11 @@ fn measure(directory: &Path, duration: Duration) -> Outcome<()> {
         duration.as_secs()
     );
 
+    let began = Instant::now();
+    let bench = open(&directory.join("empty"), Options::default())?;
+    println!("start on an empty directory: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
+    drop(bench);
+
     // Twice, in turns, so that a disk that changes its mind shows.
     for round in 1..=2 {
         let ours = group_commit(&directory.join(format!("log{round}")), duration)?;

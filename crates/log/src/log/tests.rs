@@ -348,3 +348,71 @@ fn threads_commit_notify_and_end_with_the_log() {
     let positions: Vec<_> = notices.try_iter().collect();
     assert!(positions.iter().all(|notice| matches!(notice, Notice::Durable(_))));
 }
+
+/// What a caller may do between two looks at the log.
+#[derive(Debug, Clone)]
+enum Act {
+    Put(Vec<usize>),
+    Flush,
+    Upkeep,
+    Snapshot,
+    Reopen,
+}
+
+fn acts() -> impl proptest::strategy::Strategy<Value = Vec<Act>> {
+    use proptest::prelude::*;
+    let act = prop_oneof![
+        6 => prop::collection::vec(0_usize..2048, 1..5).prop_map(Act::Put),
+        3 => Just(Act::Flush),
+        1 => Just(Act::Upkeep),
+        1 => Just(Act::Snapshot),
+        1 => Just(Act::Reopen),
+    ];
+    prop::collection::vec(act, 1..80)
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config { cases: 48, ..Default::default() })]
+
+    #[test]
+    fn whatever_is_done_every_record_is_replayed_once_and_readable(acts in acts()) {
+        let disk = SimDisk::new(7);
+        let (mut log, _, _) = open(&disk);
+        let mut expected: Vec<Vec<u8>> = Vec::new();
+        let mut places = Vec::new();
+        let mut in_snapshot = 0;
+        for act in acts {
+            match act {
+                Act::Put(sizes) => {
+                    for size in sizes {
+                        let Some(mut batch) = log.batch() else { break };
+                        let payload = vec![u8::try_from(expected.len() % 251).unwrap(); size];
+                        if let Ok(place) = batch.record(1, b"", &[&payload]) {
+                            places.push(place);
+                            expected.push(payload);
+                        }
+                        log.submit(batch, 5).unwrap();
+                    }
+                }
+                Act::Flush => drop(log.flush().unwrap()),
+                Act::Upkeep => log.upkeep(),
+                Act::Snapshot => {
+                    let mut snapshot = log.snapshot(Pace::UNLIMITED).unwrap();
+                    log.flush().unwrap();
+                    snapshot.finish().unwrap();
+                    in_snapshot = expected.len();
+                }
+                Act::Reopen => {
+                    log.flush().unwrap();
+                    drop(log);
+                    let (reopened, replayed, _) = open(&disk);
+                    log = reopened;
+                    proptest::prop_assert_eq!(&replayed.concat(), &expected[in_snapshot..]);
+                }
+            }
+            for (place, payload) in places.iter().zip(&expected).rev().take(8) {
+                proptest::prop_assert_eq!(&log.reader().read(*place, payload.len()).unwrap().payload[..], &payload[..]);
+            }
+        }
+    }
+}
