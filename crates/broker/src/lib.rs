@@ -5,3 +5,6 @@
 //! knows no sockets, no HTTP, no AMQP frames, no async runtime and no clock.
 
 pub mod access;
+pub mod api;
+pub mod journal;
+pub mod shard;

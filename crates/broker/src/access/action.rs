@@ -11,8 +11,10 @@ pub enum Need {
     Listen,
     /// `Manage`, which includes the others.
     Manage,
+    /// Any of them.
+    AnyHere,
     /// One that still holds, of any kind, anywhere: the peer is known.
-    Any,
+    AnyWhere,
 }
 
 impl Need {
@@ -23,7 +25,7 @@ impl Need {
             Need::Send => rights.send || rights.manage,
             Need::Listen => rights.listen || rights.manage,
             Need::Manage => rights.manage,
-            Need::Any => rights.send || rights.listen || rights.manage,
+            Need::AnyHere | Need::AnyWhere => rights.send || rights.listen || rights.manage,
         }
     }
 
@@ -34,7 +36,7 @@ impl Need {
             Need::Send => "Send",
             Need::Listen => "Listen",
             Need::Manage => "Manage",
-            Need::Any => "Send, Listen or Manage",
+            Need::AnyHere | Need::AnyWhere => "Send, Listen or Manage",
         }
     }
 }
@@ -80,7 +82,9 @@ actions! {
     /// Deleting messages in bulk.
     DeleteMessages => Listen,
     /// Declaring, committing and rolling back transactions. What is done in them is asked for by itself.
-    Transact => Any,
+    Transact => AnyWhere,
+    /// Looking up an entity to ask about it later, as `$management` links do.
+    Inquire => AnyHere,
     /// Reading a subscription's rules.
     ListRules => Listen,
     /// Adding, changing and removing rules.

@@ -62,7 +62,7 @@ mod tests {
                     Need::Send => bits & 0b101 > 0,
                     Need::Listen => bits & 0b110 > 0,
                     Need::Manage => bits & 0b100 > 0,
-                    Need::Any => bits > 0,
+                    Need::AnyHere | Need::AnyWhere => bits > 0,
                 };
                 for granted in PLACES {
                     for asked in PLACES {
@@ -72,7 +72,7 @@ mod tests {
                             let covered = granted.is_empty()
                                 || asked == granted
                                 || asked.starts_with(&format!("{granted}/"))
-                                || action.need() == Need::Any;
+                                || action.need() == Need::AnyWhere;
                             let outcome = authorise(&principal, action, &scope(asked), now);
                             let expected = holds && covered && live;
                             let case = format!("{action:?} {rights:?} granted {granted:?} asked {asked:?}");

@@ -85,7 +85,7 @@ impl Principal {
     pub fn standing(&self, need: Need, place: &Scope, now: Timestamp) -> Standing {
         let meets = |(rights, until): &(Rights, Timestamp)| need.is_met_by(*rights).then_some(*until);
         let until = match need {
-            Need::Any => self.grants.values().filter_map(meets).max(),
+            Need::AnyWhere => self.grants.values().filter_map(meets).max(),
             _ => place.ancestors().filter_map(|path| self.grants.get(path)).filter_map(meets).max(),
         };
         match until {

@@ -53,6 +53,17 @@ impl Scope {
         Scope(fold(&format!("$resources/{kind}")).into_boxed_str())
     }
 
+    /// A place that no entity has: what is left of a number that names none.
+    pub(crate) fn unknown(number: u32) -> Scope {
+        Scope(format!("$unknown/{number}").into_boxed_str())
+    }
+
+    /// The place `segment` below this one.
+    #[must_use]
+    pub fn join(&self, segment: &str) -> Scope {
+        Scope(fold(&format!("{}/{segment}", self.0)).into_boxed_str())
+    }
+
     /// The place of an entity, or of its sub-queue.
     #[must_use]
     pub fn of_entity(path: &EntityPath) -> Scope {

@@ -1,0 +1,119 @@
+//! What a door is told.
+
+use super::request::{Link, Purpose, Tag};
+use crate::access::Denied;
+use crate::shard::Body;
+use bytes::Bytes;
+use std::sync::Arc;
+use vorrang_engine::browse::Peeked;
+use vorrang_engine::entity::Entity;
+use vorrang_engine::{Delivery, EntityId, MailboxId, Refusal, Reply, SessionId};
+use vorrang_log::NoRoom;
+
+/// Something that happened, for one connection.
+#[derive(Debug)]
+pub enum Event {
+    /// Sends were accepted, all with these consecutive tags.
+    Accepted {
+        /// The first.
+        first: Tag,
+        /// How many.
+        count: u32,
+    },
+    /// A request was carried out.
+    Reply {
+        /// The request.
+        tag: Tag,
+        /// What came of it.
+        reply: Reply,
+    },
+    /// A question was answered.
+    Answer {
+        /// The question.
+        tag: Tag,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A request was not carried out.
+    Refused {
+        /// The request.
+        tag: Tag,
+        /// Why.
+        refused: Refused,
+    },
+    /// A message for a receiver.
+    Deliver {
+        /// The receiver.
+        link: Link,
+        /// The message.
+        delivery: Delivery,
+        /// Its bytes, if they are at hand; else the [`PayloadReader`](crate::shard::PayloadReader) has
+        /// them.
+        body: Option<Body>,
+    },
+    /// A draining receiver has no more to expect; its credit is given back.
+    Drained {
+        /// The receiver.
+        link: Link,
+    },
+    /// A receiver was ended by the broker.
+    Detached {
+        /// The receiver.
+        link: Link,
+        /// Why.
+        refused: Refused,
+    },
+    /// The shard has stopped: nothing more will come. Requests not answered so far never will be.
+    Stopped {
+        /// Why.
+        reason: Arc<str>,
+    },
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The asker lacks the right.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// It is not possible.
+    #[error(transparent)]
+    Impossible(#[from] Refusal),
+    /// There is nothing at this path. Only those are told who would be allowed to use it.
+    #[error("the messaging entity '{path}' could not be found")]
+    NotFound {
+        /// The path, as it was asked for.
+        path: Arc<str>,
+    },
+    /// There is no room: nothing that grows the backlog is taken until something has left.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+}
+
+/// An entity that was looked up.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its number.
+    pub entity: EntityId,
+    /// The mailbox the path means.
+    pub mailbox: MailboxId,
+    /// What it was looked up for.
+    pub purpose: Purpose,
+    /// Everything about it.
+    pub description: Arc<Entity>,
+}
+
+/// Answers to questions.
+#[derive(Debug)]
+pub enum Answer {
+    /// The entity that was looked up.
+    Found(Found),
+    /// Entities, in the order of their names.
+    Entities(Vec<Arc<Entity>>),
+    /// Messages that were looked at.
+    Peeked(Peeked),
+    /// A session's state, if it has one.
+    SessionState(Option<Bytes>),
+    /// Sessions, in the order of their names.
+    Sessions(Vec<SessionId>),
+}

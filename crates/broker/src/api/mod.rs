@@ -1,0 +1,19 @@
+//! The typed API that every door uses: connect, ask, be told.
+//!
+//! A door (AMQP, HTTP, a test) opens a [`Connection`](crate::shard::Connection) with an [`Outlet`],
+//! pushes [`Request`]s into it and is told what came of them as [`Event`]s, in batches and in order.
+//! Nothing a request caused is told before it is durable. Requests and events carry the door's own
+//! numbers: a [`Tag`] for each request, a [`Link`] for each receiver.
+
+mod event;
+mod request;
+
+pub use event::{Answer, Event, Found, Refused};
+pub use request::{Acceptance, Link, Operation, Purpose, Question, Request, Tag};
+pub(crate) use request::{Place, forward_targets};
+
+/// Where a connection's events go. Called on the shard's thread: take them and return.
+pub trait Outlet: Send + Sync {
+    /// Takes the next events, in order.
+    fn effects(&self, batch: Vec<Event>);
+}

@@ -1,0 +1,184 @@
+//! The handles that doors hold: one for the broker, one for each connection.
+
+use super::core::Item;
+use super::inbox::{Inbox, Rejected};
+use super::keys::Keys;
+use super::open::{OpenError, Settings};
+use super::payload::PayloadReader;
+use super::peer::PeerId;
+use super::thread::{self, Clock};
+use crate::access::Principal;
+use crate::api::{Outlet, Request};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+use vorrang_log::Findings;
+use vorrang_log::disk::Disk;
+
+/// A broker at work. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Broker {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    inbox: Arc<Inbox>,
+    reader: PayloadReader,
+    keys: Arc<Keys>,
+    findings: Findings,
+    next_peer: AtomicU32,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The shard has stopped and takes nothing more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Stopped {
+    /// Why.
+    pub reason: Arc<str>,
+}
+
+/// Why a batch was not taken.
+#[derive(Debug)]
+pub enum NotTaken {
+    /// There is no room now. The batch comes back, and the waker given is called when there may be.
+    Full(Vec<Request>),
+    /// There never will be.
+    Stopped(Stopped),
+}
+
+impl Broker {
+    /// Opens the data on `disk`, recovering what is there, and starts to work.
+    pub fn open(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> Result<Broker, OpenError> {
+        let running = thread::start(disk, settings, clock)?;
+        Ok(Broker {
+            shared: Arc::new(Shared {
+                inbox: running.inbox,
+                reader: running.reader,
+                keys: running.keys,
+                findings: running.findings,
+                next_peer: AtomicU32::new(1),
+                thread: Mutex::new(Some(running.thread)),
+            }),
+        })
+    }
+
+    /// Begins a connection, which may do nothing until it [becomes](Connection::become_principal)
+    /// somebody. Its events go to `outlet`.
+    pub fn connect(&self, outlet: Arc<dyn Outlet>) -> Result<Connection, Stopped> {
+        let id = PeerId(self.shared.next_peer.fetch_add(1, Ordering::Relaxed));
+        let connection = Connection { id, inbox: Arc::clone(&self.shared.inbox) };
+        connection.insist(Item::Open(outlet))?;
+        Ok(connection)
+    }
+
+    /// Reads stored payloads.
+    #[must_use]
+    pub fn payloads(&self) -> &PayloadReader {
+        &self.shared.reader
+    }
+
+    /// The keys that are valid now, to check tokens and passwords against.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        &self.shared.keys
+    }
+
+    /// What opening found out of the ordinary.
+    #[must_use]
+    pub fn findings(&self) -> &Findings {
+        &self.shared.findings
+    }
+
+    /// Why the shard has stopped, if it has.
+    #[must_use]
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.shared.inbox.closed().map(|reason| Stopped { reason })
+    }
+
+    /// Stops in good order: finishes what was asked, makes it durable, tells the connections, and waits
+    /// for the thread to end.
+    pub fn stop(&self) {
+        self.shared.inbox.stop();
+        let thread = self.shared.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && let Err(panic) = thread.join()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// A door's connection to the shard. Dropping it ends the connection: its receivers are closed and its
+/// transactions rolled back.
+#[derive(Debug)]
+pub struct Connection {
+    id: PeerId,
+    inbox: Arc<Inbox>,
+}
+
+impl Connection {
+    /// Says what the connection may do from now on. Never waits.
+    pub fn become_principal(&self, principal: Arc<Principal>) -> Result<(), Stopped> {
+        self.insist(Item::Become(principal))
+    }
+
+    /// Hands requests to the shard, in order. If there is no room the batch comes back, and `waker` is
+    /// called when there may be.
+    pub fn try_push(&self, batch: Vec<Request>, waker: Option<&Waker>) -> Result<(), NotTaken> {
+        let items = batch.into_iter().map(Item::Request).collect();
+        match self.inbox.push(self.id, items, waker) {
+            Ok(()) => Ok(()),
+            Err(Rejected::Closed(reason)) => Err(NotTaken::Stopped(Stopped { reason })),
+            Err(Rejected::Full(items)) => Err(NotTaken::Full(
+                items
+                    .into_iter()
+                    .filter_map(|item| if let Item::Request(request) = item { Some(request) } else { None })
+                    .collect(),
+            )),
+        }
+    }
+
+    /// Hands requests to the shard, in order, waiting for room without holding up a thread.
+    pub fn push(&self, batch: Vec<Request>) -> Push<'_> {
+        Push { connection: self, batch: Some(batch) }
+    }
+
+    /// Adds an item though the inbox may be full; a connection has few of these.
+    fn insist(&self, item: Item) -> Result<(), Stopped> {
+        self.inbox.insist(self.id, item).map_err(|reason| Stopped { reason })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let _ = self.inbox.insist(self.id, Item::Close);
+    }
+}
+
+/// Waits for room in the inbox.
+#[derive(Debug)]
+pub struct Push<'a> {
+    connection: &'a Connection,
+    batch: Option<Vec<Request>>,
+}
+
+impl Future for Push<'_> {
+    type Output = Result<(), Stopped>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(batch) = self.batch.take() else { return Poll::Ready(Ok(())) };
+        match self.connection.try_push(batch, Some(context.waker())) {
+            Ok(()) => Poll::Ready(Ok(())),
+            Err(NotTaken::Stopped(stopped)) => Poll::Ready(Err(stopped)),
+            Err(NotTaken::Full(batch)) => {
+                self.batch = Some(batch);
+                Poll::Pending
+            }
+        }
+    }
+}

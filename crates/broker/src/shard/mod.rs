@@ -1,0 +1,24 @@
+//! A shard: engine and log on one thread, and the connections it serves.
+
+mod broker;
+mod core;
+mod hold;
+mod inbox;
+mod keys;
+mod open;
+mod payload;
+mod peer;
+mod question;
+mod recent;
+mod regions;
+mod thread;
+mod writer;
+
+pub use self::core::{Core, Item};
+pub use broker::{Broker, Connection, NotTaken, Push, Stopped};
+pub use keys::Keys;
+pub use open::{Commits, OpenError, Settings, open};
+pub use payload::{Decode, Opaque, PayloadReader, Unreadable};
+pub use peer::PeerId;
+pub use recent::Body;
+pub use thread::Clock;

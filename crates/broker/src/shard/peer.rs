@@ -1,0 +1,246 @@
+//! The connections a shard serves: what each may do, what it has open, what it is to be told.
+//!
+//! The engine knows requests and receivers by one number each. Its upper half is the connection, its
+//! lower half the door's own number: whom an effect is for needs no table, and no connection can name
+//! what belongs to another.
+
+use crate::access::{self, Action, Denied, Need, Principal, Scope};
+use crate::api::{Event, Link, Outlet, Tag};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use vorrang_engine::entity::{Catalogue, EntityPath};
+use vorrang_engine::{MailboxId, ReceiverId, RequestTag, Timestamp, TransactionId};
+use vorrang_log::Position;
+
+/// A connection, numbered in the order of arrival. Numbers are not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub u32);
+
+/// Permissions remembered per connection; beyond it the memory starts over.
+const PERMITS_MAX: usize = 32;
+
+impl PeerId {
+    pub(super) fn request(self, tag: Tag) -> RequestTag {
+        RequestTag(join(self, tag.0))
+    }
+
+    pub(super) fn receiver(self, link: Link) -> ReceiverId {
+        ReceiverId(join(self, link.0))
+    }
+}
+
+/// Whose request this is, and their number for it.
+pub(super) fn of_request(request: RequestTag) -> (PeerId, Tag) {
+    let (peer, number) = split(request.0);
+    (peer, Tag(number))
+}
+
+/// Whose receiver this is, and their number for it.
+pub(super) fn of_receiver(receiver: ReceiverId) -> (PeerId, Link) {
+    let (peer, number) = split(receiver.0);
+    (peer, Link(number))
+}
+
+fn join(peer: PeerId, number: u32) -> u64 {
+    u64::from(peer.0) << 32 | u64::from(number)
+}
+
+fn split(both: u64) -> (PeerId, u32) {
+    let half = |bits: u64| u32::try_from(bits).expect("half of 64 bits are 32");
+    (PeerId(half(both >> 32)), half(both & u64::from(u32::MAX)))
+}
+
+/// A permission that was looked up before.
+#[derive(Debug, Clone, Copy)]
+struct Permit {
+    mailbox: MailboxId,
+    need: Need,
+    until: Timestamp,
+}
+
+/// A receiver that is open or waits for its session.
+#[derive(Debug)]
+pub(super) struct OpenLink {
+    pub(super) mailboxes: SmallVec<[MailboxId; 1]>,
+    pub(super) action: Action,
+    /// When its permission ends.
+    pub(super) until: Timestamp,
+    /// How many messages it was sent in all, wrapping.
+    pub(super) delivered: u32,
+}
+
+impl OpenLink {
+    pub(super) fn new(mailboxes: SmallVec<[MailboxId; 1]>, action: Action, until: Timestamp) -> OpenLink {
+        OpenLink { mailboxes, action, until, delivered: 0 }
+    }
+
+    /// How many messages it may be sent now, given how many it may be sent in all. Both wrap; a bound
+    /// that lies behind means none.
+    pub(super) fn credit(&self, limit: u32) -> u32 {
+        let ahead = limit.wrapping_sub(self.delivered);
+        if ahead > u32::MAX / 2 { 0 } else { ahead }
+    }
+}
+
+/// One connection.
+pub(super) struct Peer {
+    pub(super) id: PeerId,
+    outlet: Arc<dyn Outlet>,
+    principal: Arc<Principal>,
+    permits: SmallVec<[Permit; 4]>,
+    pub(super) links: BTreeMap<Link, OpenLink>,
+    pub(super) transactions: BTreeSet<TransactionId>,
+    /// Deliveries keep their order: none leaves before those decided earlier.
+    pub(super) deliveries_wait_for: Position,
+    outbox: Vec<Event>,
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Peer {
+    pub(super) fn new(id: PeerId, outlet: Arc<dyn Outlet>) -> Peer {
+        Peer {
+            id,
+            outlet,
+            principal: Arc::new(Principal::anonymous()),
+            permits: SmallVec::new(),
+            links: BTreeMap::new(),
+            transactions: BTreeSet::new(),
+            deliveries_wait_for: Position::START,
+            outbox: Vec::new(),
+        }
+    }
+
+    /// From now on this is what the peer may do.
+    pub(super) fn become_principal(&mut self, principal: Arc<Principal>) {
+        self.principal = principal;
+        self.permits.clear();
+    }
+
+    /// Passes the one door for a path as the asker wrote it.
+    pub(super) fn authorise_at(
+        &self,
+        action: Action,
+        place: &Scope,
+        now: Timestamp,
+    ) -> Result<Timestamp, Denied> {
+        access::authorise(&self.principal, action, place, now)
+    }
+
+    /// Passes the one door for a mailbox that was looked up before, remembering the answer: nearly
+    /// every message asks the same question as the one before.
+    pub(super) fn authorise_mailbox(
+        &mut self,
+        catalogue: &Catalogue,
+        action: Action,
+        mailbox: MailboxId,
+        now: Timestamp,
+    ) -> Result<Timestamp, Denied> {
+        let need = action.need();
+        let known = self.permits.iter().find(|permit| permit.mailbox == mailbox && permit.need == need);
+        if let Some(permit) = known.filter(|permit| now < permit.until) {
+            return Ok(permit.until);
+        }
+        let place = match catalogue.entity(mailbox.entity()) {
+            Some(entity) => {
+                Scope::of_entity(&EntityPath { sub_queue: mailbox.part(), ..entity.path.clone() })
+            }
+            // Whoever was permitted before it was deleted has a permit still; to others a number that
+            // names nothing looks like one that is not theirs.
+            None => Scope::unknown(mailbox.entity().0),
+        };
+        let until = access::authorise(&self.principal, action, &place, now)?;
+        if self.permits.len() >= PERMITS_MAX {
+            self.permits.clear();
+        }
+        self.permits.retain(|permit| permit.mailbox != mailbox || permit.need != need);
+        self.permits.push(Permit { mailbox, need, until });
+        Ok(until)
+    }
+
+    /// Adds an event to what will be told next. Neighbouring accepted sends become one event. True if
+    /// it is the first.
+    pub(super) fn tell(&mut self, event: Event) -> bool {
+        if let Event::Accepted { first, count } = event
+            && let Some(Event::Accepted { first: run, count: length }) = self.outbox.last_mut()
+            && run.0.checked_add(*length) == Some(first.0)
+            && let Some(longer) = length.checked_add(count)
+        {
+            *length = longer;
+            return false;
+        }
+        self.outbox.push(event);
+        self.outbox.len() == 1
+    }
+
+    /// Tells everything there is to tell.
+    pub(super) fn flush(&mut self) {
+        if !self.outbox.is_empty() {
+            let next = Vec::with_capacity(self.outbox.len().min(64));
+            self.outlet.effects(std::mem::replace(&mut self.outbox, next));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<Event>>);
+
+    impl Outlet for Told {
+        fn effects(&self, batch: Vec<Event>) {
+            self.0.lock().unwrap().extend(batch);
+        }
+    }
+
+    #[test]
+    fn numbers_keep_their_connection_and_their_own_half() {
+        for (peer, number) in [(0, 0), (1, u32::MAX), (u32::MAX, 7)] {
+            let peer = PeerId(peer);
+            assert_eq!(of_request(peer.request(Tag(number))), (peer, Tag(number)));
+            assert_eq!(of_receiver(peer.receiver(Link(number))), (peer, Link(number)));
+        }
+    }
+
+    #[test]
+    fn credit_is_what_is_left_of_the_bound_also_when_it_wraps() {
+        let mut link = OpenLink::new(SmallVec::new(), Action::Receive, Timestamp::NEVER);
+        let cases =
+            [(0, 10, 10), (4, 10, 6), (10, 10, 0), (11, 10, 0), (u32::MAX, 4, 5), (u32::MAX, u32::MAX, 0)];
+        for (delivered, limit, credit) in cases {
+            link.delivered = delivered;
+            assert_eq!(link.credit(limit), credit, "{limit} after {delivered}");
+        }
+    }
+
+    #[test]
+    fn neighbouring_accepted_sends_become_one_event() {
+        let told = Arc::new(Told::default());
+        let outlet: Arc<dyn Outlet> = told.clone();
+        let mut peer = Peer::new(PeerId(1), outlet);
+        for tag in [5, 6, 7, 9, 10, u32::MAX, 0] {
+            peer.tell(Event::Accepted { first: Tag(tag), count: 1 });
+        }
+        peer.flush();
+        peer.flush();
+        let runs: Vec<(u32, u32)> = told
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|event| match event {
+                Event::Accepted { first, count } => (first.0, *count),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(runs, [(5, 3), (9, 2), (u32::MAX, 1), (0, 1)]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Payloads of messages that just came in, so that a message which is received at once is never read
+//! back from the disk.
+//!
+//! The bytes are those the sender's connection took off the wire; keeping one keeps the buffer it is a
+//! slice of. Locations only grow, so the newest are at the back and a look-up is a binary search.
+
+use bytes::Bytes;
+use std::collections::VecDeque;
+use vorrang_engine::Location;
+
+/// Payload bytes kept; older ones make room.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Payloads kept; older ones make room.
+const COUNT_MAX: usize = 16 * 1024;
+
+/// A message's stored bytes, and the id it was given if it came without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// The bytes as they were sent.
+    pub bytes: Bytes,
+    /// The assigned message id.
+    pub assigned_id: Option<u128>,
+}
+
+/// The newest payloads.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    kept: VecDeque<(Location, Body)>,
+    bytes: usize,
+}
+
+impl Recent {
+    pub(super) fn keep(&mut self, location: Location, body: Body) {
+        self.bytes = self.bytes.saturating_add(body.bytes.len());
+        self.kept.push_back((location, body));
+        while self.bytes > BYTES_MAX || self.kept.len() > COUNT_MAX {
+            let Some((_, oldest)) = self.kept.pop_front() else { break };
+            self.bytes = self.bytes.saturating_sub(oldest.bytes.len());
+        }
+    }
+
+    pub(super) fn find(&self, location: Location) -> Option<&Body> {
+        let index = self.kept.binary_search_by_key(&location, |(kept, _)| *kept).ok()?;
+        self.kept.get(index).map(|(_, body)| body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(bytes: usize) -> Body {
+        Body { bytes: Bytes::from(vec![7; bytes]), assigned_id: None }
+    }
+
+    #[test]
+    fn the_newest_are_found_and_the_oldest_make_room() {
+        let mut recent = Recent::default();
+        for place in 0..100_u64 {
+            recent.keep(Location(place * 10), body(1_000_000));
+        }
+        assert_eq!(recent.find(Location(990)), Some(&body(1_000_000)));
+        assert_eq!(recent.find(Location(995)), None);
+        assert_eq!(recent.find(Location(0)), None);
+        assert!(recent.bytes <= BYTES_MAX);
+        let mut many = Recent::default();
+        for place in 0..=u64::try_from(COUNT_MAX).unwrap() {
+            many.keep(Location(place), body(0));
+        }
+        assert_eq!(many.find(Location(0)), None);
+        assert!(many.find(Location(1)).is_some());
+    }
+}

@@ -1,0 +1,86 @@
+//! Which parts of the log are still needed for the payloads in them.
+//!
+//! The engine counts the messages in each region and says when one becomes empty. A region is let go
+//! when nothing can come into it any more: it is not the one being written to, and no large message
+//! that ends in a later region begins in it. Settlements and other facts do not count: they are
+//! needed until a snapshot covers them, which the log knows by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use vorrang_engine::{Location, State};
+use vorrang_log::{Log, Region};
+
+/// The books about regions.
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    /// Regions that may have nothing in them.
+    candidates: BTreeSet<Region>,
+    /// For regions that large messages end in, the first region they begin in.
+    spans: BTreeMap<Region, Region>,
+    /// The segment that the newest durable batch lies in.
+    durable: Option<Region>,
+}
+
+/// The region a location lies in.
+pub(super) fn region_of(location: Location) -> Region {
+    vorrang_log::Location::from_raw(location.0).region()
+}
+
+/// The log's word for the engine's region.
+fn named(region: vorrang_engine::Region) -> Region {
+    region_of(Location(u64::from(region.0) << 32))
+}
+
+/// The engine's word for the log's region.
+fn counted(region: Region) -> vorrang_engine::Region {
+    Location(vorrang_log::Location::new(region, 0).raw()).region()
+}
+
+impl Regions {
+    /// Notes where the payload begins that a record at `location` completes.
+    pub(super) fn wrote(&mut self, location: Location, first_part: Option<Location>) {
+        let region = region_of(location);
+        if let Some(first) = first_part.map(region_of).filter(|first| *first < region) {
+            self.span(region, first);
+        }
+    }
+
+    /// Notes that a message that ends in `last` begins in `first`.
+    pub(super) fn span(&mut self, last: Region, first: Region) {
+        let known = self.spans.entry(last).or_insert(first);
+        *known = first.min(*known);
+    }
+
+    /// Notes that these regions may have nothing in them.
+    pub(super) fn suspect(&mut self, regions: impl IntoIterator<Item = Region>) {
+        self.candidates.extend(regions);
+    }
+
+    /// Lets the log have every region back that nothing lies in, given the segment that the newest
+    /// durable batch lies in.
+    pub(super) fn let_go(&mut self, state: &mut State, log: &Log, durable: Option<Region>) {
+        if self.durable != durable {
+            // Segments that only ever held settlements are never reported empty.
+            self.candidates.extend(std::mem::replace(&mut self.durable, durable));
+        }
+        for region in state.take_emptied_regions() {
+            self.candidates.insert(named(region));
+        }
+        if self.candidates.is_empty() {
+            return;
+        }
+        self.spans.retain(|last, _| state.region_count(counted(*last)) > 0);
+        let spans = &self.spans;
+        self.candidates.retain(|region| {
+            if state.region_count(counted(*region)) > 0 {
+                return false; // it will be reported again when it becomes empty
+            }
+            let written_to = !region.is_extent() && durable.is_none_or(|durable| *region >= durable);
+            let spanned = spans.iter().any(|(last, first)| first <= region && region < last);
+            if written_to || spanned {
+                return true;
+            }
+            log.release(*region);
+            false
+        });
+    }
+}

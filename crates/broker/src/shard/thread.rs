@@ -1,0 +1,74 @@
+//! The shard's thread: waits, looks at the clock, steps.
+
+use super::core::Core;
+use super::inbox::{Inbox, Mail};
+use super::keys::Keys;
+use super::open::{self, Commits, OpenError, Settings};
+use super::payload::PayloadReader;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use vorrang_engine::Timestamp;
+use vorrang_log::Findings;
+use vorrang_log::disk::Disk;
+
+/// Tells the time. The only clock a shard has.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The longest the thread sleeps, so that a clock that was set forward is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// A shard at work.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) reader: PayloadReader,
+    pub(super) keys: Arc<Keys>,
+    pub(super) findings: Findings,
+    pub(super) thread: JoinHandle<()>,
+}
+
+/// Opens the shard and starts its thread.
+pub(super) fn start(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> Result<Running, OpenError> {
+    let inbox = Arc::new(Inbox::default());
+    let notify = {
+        let inbox = Arc::clone(&inbox);
+        Arc::new(move |_| inbox.log_has_news())
+    };
+    let (core, findings) = open::open(disk, settings, Commits::Threads, notify, clock())?;
+    let (reader, keys) = (core.reader().clone(), Arc::clone(core.keys()));
+    let thread = {
+        let inbox = Arc::clone(&inbox);
+        std::thread::Builder::new().name("shard".to_owned()).spawn(move || run(core, &inbox, &clock))
+    };
+    Ok(Running { inbox, reader, keys, findings, thread: thread.map_err(OpenError::Thread)? })
+}
+
+fn run(mut core: Core, inbox: &Inbox, clock: &Clock) {
+    let mut mail = Mail::default();
+    loop {
+        core.step(clock(), &mut mail.items);
+        if let Some(reason) = core.over() {
+            inbox.close(reason);
+            return;
+        }
+        inbox.wait(&mut mail, Some(patience(&core, clock())));
+        if mail.stop && mail.items.is_empty() {
+            let reason = match core.stop() {
+                Ok(()) => Arc::from("the broker has stopped"),
+                Err(failure) => Arc::from(failure.to_string()),
+            };
+            inbox.close(&reason);
+            return;
+        }
+    }
+}
+
+/// How long to wait for something to come in: until the next deadline, unless the disk is behind.
+fn patience(core: &Core, now: Timestamp) -> Duration {
+    if core.is_behind() {
+        return SLEEP_MAX;
+    }
+    let left = core.next_wake().map(|wake| Duration::from_millis(wake.since(now).0));
+    left.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+}

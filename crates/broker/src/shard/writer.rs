@@ -1,0 +1,171 @@
+//! Facts on their way into the log, and which of them the disk already has.
+//!
+//! One batch is in hand while the shard works; it is handed over when the step ends, and may come back
+//! to grow for as long as the disk is busy with the one before. Locations and positions both grow, so
+//! the first location of each batch that is not yet durable tells for any message whether it is safe.
+
+use super::regions::{Regions, region_of};
+use crate::journal::record::{self, Scratch, Sink, Written};
+use std::collections::VecDeque;
+use vorrang_engine::fact::Fact;
+use vorrang_engine::{Location, State, Timestamp};
+use vorrang_log::{Batch, BatchError, Failure, Log, Position, Region};
+
+/// The shard's end of the log.
+#[derive(Debug)]
+pub(super) struct Writer {
+    log: Log,
+    record_bytes_max: usize,
+    batch: Option<Batch>,
+    scratch: Scratch,
+    now: Timestamp,
+    /// The first record of every batch that is not durable.
+    in_flight: VecDeque<(Position, Location)>,
+    /// The segment that the newest durable batch lies in.
+    durable_region: Option<Region>,
+    regions: Regions,
+}
+
+impl Writer {
+    pub(super) fn new(log: Log, record_bytes_max: usize, regions: Regions) -> Writer {
+        Writer {
+            log,
+            record_bytes_max,
+            batch: None,
+            scratch: Scratch::default(),
+            now: Timestamp::default(),
+            in_flight: VecDeque::new(),
+            durable_region: None,
+            regions,
+        }
+    }
+
+    /// Begins a step at `now`. False if the disk is so far behind that nothing should be decided.
+    pub(super) fn begin(&mut self, now: Timestamp) -> bool {
+        self.now = now;
+        if self.batch.is_none() {
+            self.batch = self.log.batch();
+        }
+        self.batch.as_ref().is_some_and(|batch| !batch.is_full())
+    }
+
+    /// Ends a step: hands over what was written.
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
+        match self.batch.take() {
+            Some(batch) => self.log.submit(batch, self.now.0).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether another decision should wait for the next batch.
+    pub(super) fn is_full(&self) -> bool {
+        self.batch.as_ref().is_none_or(Batch::is_full)
+    }
+
+    /// Writes the facts of one decision, tells payloads where they lie, and says where to wait for the
+    /// whole of it; none if nothing was written.
+    pub(super) fn unit(
+        &mut self,
+        facts: &mut [Fact],
+        mut written: impl FnMut(&Fact, Written),
+    ) -> Result<Option<Position>, Failure> {
+        let kept = |fact: &Fact| fact.durability() != vorrang_engine::Durability::Volatile;
+        let Some(last) = facts.iter().rposition(kept) else { return Ok(None) };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for (index, fact) in facts.iter_mut().enumerate().take(last.saturating_add(1)) {
+            match record::write(fact, index < last, self, &mut scratch) {
+                Ok(Some(place)) => {
+                    self.regions.wrote(place.location, place.first_part);
+                    written(fact, place);
+                }
+                Ok(None) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        self.scratch = scratch;
+        Ok(self.batch.as_ref().map(Batch::position))
+    }
+
+    /// Where to wait for the message at `location`; none if it is safe already.
+    pub(super) fn position_of(&self, location: Location) -> Option<Position> {
+        if vorrang_log::Location::from_raw(location.0).region().is_extent() {
+            return None;
+        }
+        let after = self.in_flight.partition_point(|(_, first)| *first <= location);
+        let index = after.checked_sub(1)?;
+        self.in_flight.get(index).map(|(position, _)| *position)
+    }
+
+    /// The newest batch that is not durable; none if everything is.
+    pub(super) fn newest(&self) -> Option<Position> {
+        self.in_flight.back().map(|(position, _)| *position)
+    }
+
+    /// How far the log is durable.
+    pub(super) fn durable(&mut self) -> Position {
+        let durable = self.log.durable();
+        while let Some((position, first)) = self.in_flight.front()
+            && *position <= durable
+        {
+            self.durable_region = Some(region_of(*first));
+            self.in_flight.pop_front();
+        }
+        durable
+    }
+
+    /// Lets the log have every region back that no message lies in.
+    pub(super) fn let_go(&mut self, state: &mut State) {
+        self.regions.let_go(state, &self.log, self.durable_region);
+    }
+
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The log itself, between steps.
+    pub(super) fn log_mut(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
+    pub(super) fn into_log(self) -> Log {
+        self.log
+    }
+
+    /// The batch in hand, waiting for the disk if need be: a decision that was begun is written whole.
+    fn hand(&mut self) -> Result<&mut Batch, Failure> {
+        while self.batch.is_none() {
+            self.batch = self.log.batch();
+            if self.batch.is_none() {
+                self.log.flush()?;
+            }
+        }
+        Ok(self.batch.as_mut().expect("the loop ends with a batch in hand"))
+    }
+}
+
+impl Sink for Writer {
+    type Failure = Failure;
+
+    fn append(&mut self, kind: u8, fixed: &[u8], payload: &[u8]) -> Result<Location, Failure> {
+        loop {
+            let batch = self.hand()?;
+            match batch.record(kind, fixed, &[payload]) {
+                Ok(location) => {
+                    let (position, location) = (batch.position(), Location(location.raw()));
+                    if self.in_flight.back().is_none_or(|(newest, _)| *newest < position) {
+                        self.in_flight.push_back((position, location));
+                    }
+                    return Ok(location);
+                }
+                Err(BatchError::Full { .. }) => self.end()?,
+                Err(error @ (BatchError::RecordTooLarge { .. } | BatchError::FixedTooLarge { .. })) => {
+                    unreachable!("records are cut to the log's limits before they are appended: {error}")
+                }
+            }
+        }
+    }
+
+    fn record_bytes_max(&self) -> usize {
+        self.record_bytes_max
+    }
+}

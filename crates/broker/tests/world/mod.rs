@@ -1,0 +1,175 @@
+//! A shard over a simulated disk, driven step by step, with everything it said.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    reason = "a test that meets something unexpected ends there"
+)]
+#![allow(dead_code, unreachable_pub, reason = "each test uses its own part of this")]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use smallvec::smallvec;
+use vorrang_broker::access::Principal;
+use vorrang_broker::api::{Acceptance, Answer, Event, Link, Operation, Outlet, Purpose, Request, Tag};
+use vorrang_broker::shard::{Commits, Core, Item, Opaque, OpenError, PeerId, Settings, open};
+use vorrang_engine::command::{ReceiveMode, Settlement};
+use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
+use vorrang_engine::{EntityId, Incoming, Level, Limits, LockToken, MailboxId, Span, Timestamp};
+use vorrang_filter::MapMessage;
+use vorrang_log::Options;
+use vorrang_log::dice::Dice;
+use vorrang_log::disk::{Disk, Fate, Pattern, SimDisk, Torn};
+
+/// Everything a connection was told.
+#[derive(Default)]
+pub struct Told(Mutex<Vec<Event>>);
+
+impl Outlet for Told {
+    fn effects(&self, batch: Vec<Event>) {
+        self.0.lock().unwrap().extend(batch);
+    }
+}
+
+impl Told {
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// A shard and its one connection.
+pub struct World {
+    pub disk: SimDisk,
+    pub core: Core,
+    pub told: Arc<Told>,
+    pub now: Timestamp,
+    pub peer: PeerId,
+    pub tag: u32,
+    /// Whether errors were planted in the disk.
+    pub failing: bool,
+    arrived: VecDeque<(PeerId, Item)>,
+}
+
+pub fn settings(log: Options) -> Settings {
+    Settings { limits: Limits::default(), log, decode: Arc::new(Opaque), keys: Vec::new() }
+}
+
+pub fn try_open(disk: &SimDisk, now: Timestamp) -> Result<Core, OpenError> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    open(&disk, settings(Options::tiny()), Commits::ByHand, Arc::new(|_| ()), now).map(|(core, _)| core)
+}
+
+impl World {
+    /// Opens what is on the disk, and connects as somebody who may do everything.
+    pub fn open(disk: SimDisk, now: Timestamp) -> World {
+        let core = try_open(&disk, now).unwrap();
+        let told = Arc::new(Told::default());
+        let peer = PeerId(1);
+        let mut world =
+            World { disk, core, told, now, peer, tag: 0, failing: false, arrived: VecDeque::new() };
+        let outlet = Arc::clone(&world.told) as Arc<dyn Outlet>;
+        world.item(Item::Open(outlet));
+        world.item(Item::Become(Arc::new(Principal::operator())));
+        world.step();
+        world
+    }
+
+    pub fn item(&mut self, item: Item) {
+        self.arrived.push_back((self.peer, item));
+    }
+
+    /// Asks for something, and says under which tag.
+    pub fn ask(&mut self, operation: Operation) -> Tag {
+        self.tag += 1;
+        self.item(Item::Request(Request { tag: Tag(self.tag), operation }));
+        Tag(self.tag)
+    }
+
+    pub fn step(&mut self) {
+        self.core.step(self.now, &mut self.arrived);
+    }
+
+    /// Lets the disk catch up completely, and the shard notice.
+    pub fn settle(&mut self) {
+        for _ in 0..3 {
+            self.step();
+            let _ = self.core.flush();
+        }
+        self.step();
+    }
+
+    /// Asks for something, lets it happen, and returns what was said meanwhile.
+    pub fn done(&mut self, operation: Operation) -> Vec<Event> {
+        self.ask(operation);
+        self.settle();
+        self.told.take()
+    }
+
+    pub fn queue(&mut self, name: &str, settings: Vec<Setting>) -> (EntityId, MailboxId) {
+        let name = EntityName::parse(name).unwrap();
+        let request = entity::Request::CreateQueue { name: name.clone(), settings };
+        self.done(Operation::Administer(Box::new(request)));
+        self.find(name.as_str()).expect("the queue was just created")
+    }
+
+    pub fn find(&mut self, path: &str) -> Option<(EntityId, MailboxId)> {
+        let path = EntityPath::parse(path).unwrap();
+        let events = self.done(Operation::Find { path, purpose: Purpose::Receive });
+        events.into_iter().find_map(|event| match event {
+            Event::Answer { answer: Answer::Found(found), .. } => Some((found.entity, found.mailbox)),
+            _ => None,
+        })
+    }
+
+    pub fn send(&mut self, entity: EntityId, payload: Bytes) -> Tag {
+        self.ask(send(entity, payload))
+    }
+
+    pub fn attach(&mut self, link: u32, mailbox: MailboxId, mode: ReceiveMode) -> Tag {
+        self.ask(Operation::Attach {
+            link: Link(link),
+            mailboxes: smallvec![mailbox],
+            mode,
+            min_level: Level(0),
+            selector: None,
+        })
+    }
+
+    pub fn settle_message(&mut self, mailbox: MailboxId, token: LockToken, settlement: Settlement) -> Tag {
+        self.ask(Operation::Settle { mailbox, tokens: smallvec![token], settlement, transaction: None })
+    }
+
+    pub fn advance(&mut self, span: Span) {
+        self.now = self.now.after(span);
+    }
+
+    /// The disk as a power failure now may leave it.
+    pub fn crashed_disk(&self, dice: &mut Dice) -> SimDisk {
+        let fates: Vec<Fate> = self
+            .disk
+            .unsynced()
+            .into_iter()
+            .map(|bytes| match dice.below(5) {
+                0 => Fate::Kept,
+                1 => Fate::Lost,
+                2 => Fate::Torn(Torn { kept_bytes: dice.index(bytes + 1), rest: Pattern::Garbage }),
+                3 => Fate::Torn(Torn { kept_bytes: dice.index(bytes + 1), rest: Pattern::Stale }),
+                _ => Fate::Scattered(dice.roll()),
+            })
+            .collect();
+        self.disk.crash(&fates)
+    }
+}
+
+pub fn send(entity: EntityId, payload: Bytes) -> Operation {
+    Operation::Send {
+        entity,
+        via: None,
+        transaction: None,
+        messages: smallvec![Incoming::new(payload, Arc::new(MapMessage::new()))],
+        acceptance: Acceptance::Plain,
+    }
+}
