@@ -21,10 +21,11 @@ use vorrang_amqp::performative::{
 use vorrang_amqp::protocol_header::Protocol;
 
 /// Messages per round, unless the second argument says otherwise.
-const MESSAGES: u32 = 400_000;
+const MESSAGES: u32 = 20_000;
 
-/// Rounds; the fastest counts, since whatever else runs on the machine only makes the others slower.
-const ROUNDS: u32 = 10;
+/// Rounds, each short enough to pass between two interruptions. The fastest counts, since whatever else runs on the
+/// machine only makes the others slower.
+const ROUNDS: u32 = 200;
 
 /// Messages per batch: about what one read of 64 KiB holds at 100 bytes.
 const BATCH: u32 = 400;
