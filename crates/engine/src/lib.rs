@@ -4,6 +4,7 @@
 //! There is no clock, file, socket, thread or random number in here: time is an argument, and the
 //! same commands at the same times give the same facts, live and after a restart.
 
+mod audit;
 pub mod browse;
 mod cold;
 pub mod command;
@@ -13,6 +14,8 @@ pub mod entity;
 pub mod explain;
 pub mod fact;
 mod forward;
+pub mod freeze;
+pub mod fuzzing;
 pub mod id;
 mod lane;
 pub mod level;
@@ -33,6 +36,7 @@ mod settle;
 mod shelf;
 mod state;
 mod store;
+pub mod survey;
 pub mod text;
 mod tick;
 pub mod time;
@@ -43,6 +47,7 @@ mod trial;
 pub use command::Command;
 pub use effect::{Effect, Outcome, Reply};
 pub use fact::{Durability, Fact};
+pub use freeze::FrozenState;
 pub use id::{
     EntityId, Location, LockToken, MailboxId, ReceiverId, Region, RequestTag, RunId, Sequence, SessionId,
     TransactionId,

@@ -19,6 +19,7 @@ use crate::store::SequenceIndex;
 
 /// The messages of one place, and who wants them.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question that is asked by itself")]
 pub(crate) struct Mailbox {
     /// The number the next message gets.
     pub(crate) next_sequence: Sequence,

@@ -44,17 +44,19 @@ impl State {
     }
 
     /// After a restart nobody is connected: what is bound to a connection ends.
-    pub(crate) fn decide_recover(&self, now: Timestamp, outcome: &mut Outcome) -> Result<(), Refusal> {
+    pub(crate) fn decide_recover(&self, now: Timestamp, outcome: &mut Outcome) {
         let generation = self.identity.generation.saturating_add(1);
         outcome.facts.push(Fact::Recovered { generation, at: now });
         for (_, session) in &self.timers.session_locks {
             self.end_session_lock(now, *session, ReturnCause::SessionClosed, outcome);
         }
-        Ok(())
     }
 
     pub(crate) fn apply_recovered(&mut self, generation: u64, at: Timestamp) -> Option<()> {
-        self.identity.generation = self.identity.generation.max(generation);
+        if generation <= self.identity.generation {
+            return None;
+        }
+        self.identity.generation = generation;
         self.live = true;
         self.advance(at);
         Some(())
@@ -114,6 +116,10 @@ impl State {
         for id in parts(entity) {
             let Some(mailbox) = self.mailboxes.get(&id) else { continue };
             for receiver in &mailbox.ring.attached {
+                // One that receives from several mailboxes is shut out once.
+                if outcome.effects.iter().any(|effect| is_detach(effect, *receiver)) {
+                    continue;
+                }
                 let session = self.receivers.get(receiver).map_or(Handle::NONE, |receiver| receiver.session);
                 self.end_session_lock(now, session, ReturnCause::SessionClosed, outcome);
                 outcome.facts.push(Fact::ReceiverDetached { receiver: *receiver, at: now });
@@ -240,6 +246,10 @@ impl State {
                 || mailbox.sessions.as_ref().is_some_and(|sessions| !sessions.waiting.is_empty())
         })
     }
+}
+
+fn is_detach(effect: &Effect, receiver: ReceiverId) -> bool {
+    matches!(effect, Effect::Detach { receiver: other, .. } if *other == receiver)
 }
 
 /// The entity a change is about.

@@ -28,7 +28,9 @@ impl State {
             self.close_session_if_over(session);
             return None;
         }
-        mailbox.next_sequence = mailbox.next_sequence.max(sequence.next());
+        if id.is_main() {
+            mailbox.next_sequence = mailbox.next_sequence.max(sequence.next());
+        }
         mailbox.counts.bytes = mailbox.counts.bytes.saturating_add(u64::from(size));
         let account = mailbox.account;
         let mut record = Record::new(*id, (*eligible, *sequence), (location, size), (*level, *origin));

@@ -115,7 +115,10 @@ impl State {
         }
         match command {
             Command::Create { seed } => self.decide_create(now, *seed, outcome),
-            Command::Recover => self.decide_recover(now, outcome),
+            Command::Recover => {
+                self.decide_recover(now, outcome);
+                Ok(())
+            }
             Command::Administer { request, change } => self.decide_administer(now, *request, change, outcome),
             Command::Send(send) => self.decide_send(now, send, outcome),
             Command::Cancel { request, entity, sequences } => {
@@ -127,7 +130,10 @@ impl State {
                 self.decide_credit(*receiver, *credit, *drain, outcome)
             }
             Command::Detach { receiver } => self.decide_detach(now, *receiver, outcome),
-            Command::Deliver => self.decide_deliver(now, payloads, outcome),
+            Command::Deliver => {
+                self.decide_deliver(now, payloads, outcome);
+                Ok(())
+            }
             Command::Settle(settle) => self.decide_settle(now, settle, outcome),
             Command::Renew { request, mailbox, tokens } => {
                 self.decide_renew(now, *request, *mailbox, tokens, outcome)
@@ -138,9 +144,14 @@ impl State {
             Command::RenewSession { request, mailbox, session, receiver } => {
                 self.decide_renew_session(now, *request, (*mailbox, session, *receiver), outcome)
             }
-            Command::SetSessionState { request, mailbox, session, receiver, state } => {
-                self.decide_set_session_state(now, *request, (*mailbox, session, *receiver), state, outcome)
-            }
+            Command::SetSessionState { request, mailbox, session, receiver, state } => self
+                .decide_set_session_state(
+                    now,
+                    *request,
+                    (*mailbox, session, *receiver),
+                    state.as_ref(),
+                    outcome,
+                ),
             Command::Declare { request } => self.decide_declare(now, *request, outcome),
             Command::Discharge { request, transaction, rollback } => {
                 self.decide_discharge(now, *request, *transaction, *rollback, outcome)
@@ -240,7 +251,7 @@ impl State {
             | Fact::RestoredMailbox(_)
             | Fact::RestoredSession(_)
             | Fact::RestoredMessage(_)
-            | Fact::RestoredRun(_) => None,
+            | Fact::RestoredRun(_) => self.apply_restored(fact),
             Fact::EntityUsed { entity, at } => {
                 self.catalogue.touch(*entity, *at);
                 Some(())
@@ -252,7 +263,10 @@ impl State {
             Fact::SelectorIdle { receiver, mailbox } => self.apply_selector_idle(*receiver, *mailbox),
             Fact::AcceptWaiting { .. } => self.apply_accept_waiting(fact),
             Fact::AcceptEnded { receiver } => self.apply_accept_ended(*receiver),
-            Fact::Pumped => self.apply_pumped(),
+            Fact::Pumped => {
+                self.rotate();
+                Some(())
+            }
             Fact::WarmAsked { run, upto } => self.apply_warm_asked(*run, *upto),
             Fact::TransactionDeclared { .. }
             | Fact::SendEnlisted { .. }

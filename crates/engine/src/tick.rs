@@ -9,6 +9,7 @@ use crate::entity::catalogue::Change;
 use crate::fact::{Fact, ReturnCause};
 use crate::payloads::Payloads;
 use crate::refusal::Refusal;
+use crate::session::give_up;
 use crate::state::State;
 use crate::store::Place;
 use crate::time::Timestamp;
@@ -52,7 +53,7 @@ impl State {
             let waiting =
                 table.and_then(|table| table.waiting.iter().find(|waiting| waiting.receiver == *receiver));
             if let Some(waiting) = waiting {
-                self.give_up(waiting, outcome);
+                give_up(waiting, outcome);
             }
         } else if self.transactions_due().is_some_and(|due| due <= now) {
             self.end_old_transaction(outcome);

@@ -72,6 +72,8 @@ pub enum Standing {
     Locked {
         /// The proof.
         token: LockToken,
+        /// When it was taken or last renewed.
+        since: Timestamp,
         /// When it ends.
         until: Timestamp,
         /// Whether it was deferred before and goes back to being so.

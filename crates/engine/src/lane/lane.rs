@@ -63,7 +63,8 @@ impl Lane {
         });
         let returned = self.returned.first_key_value().map(|(key, handle)| Head::Hot(*key, *handle));
         match (ordered, returned) {
-            (Some(ordered), Some(returned)) if returned.key() < ordered.key() => Some(returned),
+            // A message that came back from a run may have the very key the rest of the run begins after.
+            (Some(ordered), Some(returned)) if returned.key() <= ordered.key() => Some(returned),
             (None, returned) => returned,
             (ordered, _) => ordered,
         }
@@ -153,12 +154,16 @@ impl Lane {
         for handle in handles {
             self.list.unlink(records, *handle);
         }
-        self.push_run(run);
+        self.cold.get_or_insert_default().runs.push_back(run);
     }
 
-    /// Adds a run behind all others.
+    /// Adds a run behind all messages and runs there are: what was there comes before it.
     pub(crate) fn push_run(&mut self, run: Run) {
-        self.cold.get_or_insert_default().runs.push_back(run);
+        let cold = self.cold.get_or_insert_with(|| {
+            let warm = std::mem::take(&mut self.list);
+            Box::new(Cold { warm, runs: VecDeque::new() })
+        });
+        cold.runs.push_back(run);
     }
 
     /// Puts the next message of the first run back into memory.

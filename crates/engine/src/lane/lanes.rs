@@ -19,7 +19,7 @@ pub(crate) struct Lanes {
     known: Levels,
     waiting: Levels,
     heads: Vec<Key>,
-    lanes: Vec<Lane>,
+    rows: Vec<Lane>,
 }
 
 /// A set of levels.
@@ -67,18 +67,13 @@ fn bit(level: Level) -> u64 {
 }
 
 impl Lanes {
-    /// How many messages are ready, on disk or not.
-    pub(crate) fn len(&self) -> u64 {
-        self.lanes.iter().map(Lane::len).sum()
-    }
-
     /// The highest level at which a message is ready.
     pub(crate) fn highest(&self) -> Option<Level> {
         self.waiting.highest()
     }
 
     pub(crate) fn lane(&self, level: Level) -> Option<&Lane> {
-        self.known.contains(level).then(|| self.lanes.get(self.known.rank(level)))?
+        self.known.contains(level).then(|| self.rows.get(self.known.rank(level)))?
     }
 
     /// The heads of lanes at `floor` or above, with their levels. Empty lanes show [`NOBODY`].
@@ -134,12 +129,12 @@ impl Lanes {
 
     pub(crate) fn run_mut(&mut self, level: Level, id: RunId) -> Option<&mut Run> {
         let lane = self.known.contains(level).then(|| self.known.rank(level))?;
-        self.lanes.get_mut(lane)?.run_mut(id)
+        self.rows.get_mut(lane)?.run_mut(id)
     }
 
     /// The lanes in use with their levels, highest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Level, &Lane)> {
-        self.known.iter().rev().zip(self.lanes.iter().rev())
+        self.known.iter().rev().zip(self.rows.iter().rev())
     }
 
     /// Changes a lane and keeps what is known of its head true.
@@ -151,11 +146,11 @@ impl Lanes {
     ) {
         let index = self.known.rank(level);
         if !self.known.contains(level) {
-            self.lanes.insert(index, Lane::default());
+            self.rows.insert(index, Lane::default());
             self.heads.insert(index, NOBODY);
             self.known.set(level, true);
         }
-        if let (Some(lane), Some(shown)) = (self.lanes.get_mut(index), self.heads.get_mut(index)) {
+        if let (Some(lane), Some(shown)) = (self.rows.get_mut(index), self.heads.get_mut(index)) {
             change(lane, records);
             let head = lane.head(records);
             *shown = head.map_or(NOBODY, Head::key);

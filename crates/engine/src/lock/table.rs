@@ -150,9 +150,9 @@ impl LockTable {
         firsts.min_by_key(|lock| (lock.until, lock.mailbox, lock.sequence))
     }
 
-    /// All locks, in no order that means anything.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Lock> {
-        self.locks.iter().map(|(_, lock)| lock)
+    /// The locks by themselves, shared with this table until either changes.
+    pub(crate) fn freeze(&self) -> Slab<Lock> {
+        self.locks.freeze()
     }
 
     /// Appends to the list of its duration. Times that run backwards, which only a restored or a damaged
@@ -234,8 +234,8 @@ mod tests {
             for (count, step) in steps.into_iter().enumerate() {
                 match step {
                     Step::Take { duration } => {
-                        let token = LockToken(count as u128 + 1);
-                        let lock = Lock::new(token, MailboxId(0), Sequence(count as u64), Handle(0));
+                        let token = LockToken(u128::try_from(count).unwrap() + 1);
+                        let lock = Lock::new(token, MailboxId(0), Sequence(u64::try_from(count).unwrap()), Handle(0));
                         table.insert(Lock { since: Timestamp(now), until: Timestamp(now + duration), ..lock });
                         model.push((now + duration, token));
                     }
@@ -257,7 +257,7 @@ mod tests {
                 }
                 let first = model.iter().map(|(until, _)| *until).min();
                 prop_assert_eq!(table.first().map(|lock| lock.until.0), first);
-                prop_assert_eq!(table.len() as usize, model.len());
+                prop_assert_eq!(usize::try_from(table.len()).unwrap(), model.len());
             }
         }
     }

@@ -88,11 +88,6 @@ impl State {
         }
     }
 
-    pub(crate) fn apply_pumped(&mut self) -> Option<()> {
-        self.rotate();
-        Some(())
-    }
-
     /// Somebody was served: if it stood first in line, it goes to the end.
     pub(crate) fn served(&mut self, who: Pump) {
         if self.line.front() == Some(&who) {
@@ -101,7 +96,7 @@ impl State {
     }
 
     /// Whoever is first in line goes to the end, if there is still something for it.
-    fn rotate(&mut self) {
+    pub(crate) fn rotate(&mut self) {
         match self.line.pop_front() {
             Some(Pump::Mailbox(id)) => {
                 if let Some(mailbox) = self.mailboxes.get_mut(&id) {

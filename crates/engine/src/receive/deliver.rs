@@ -12,65 +12,51 @@ use crate::message::{Delivery, MessageState};
 use crate::order::{Choice, choose};
 use crate::payloads::Payloads;
 use crate::receive::Receiver;
-use crate::refusal::Refusal;
 use crate::send::draft::Draft;
 use crate::state::{Pump, State};
 use crate::store::{Handle, Place, Record};
 use crate::time::{Span, Timestamp};
 
 impl State {
-    pub(crate) fn decide_deliver(
-        &self,
-        now: Timestamp,
-        payloads: &dyn Payloads,
-        outcome: &mut Outcome,
-    ) -> Result<(), Refusal> {
-        let Some(next) = self.line.front() else { return Ok(()) };
+    pub(crate) fn decide_deliver(&self, now: Timestamp, payloads: &dyn Payloads, outcome: &mut Outcome) {
+        let Some(next) = self.line.front() else { return };
         let before = outcome.facts.len();
         match next {
-            Pump::Mailbox(id) => self.serve_mailbox(now, *id, payloads, outcome)?,
+            Pump::Mailbox(id) => self.serve_mailbox(now, *id, payloads, outcome),
             Pump::Receiver(id) => self.serve_receiver(now, *id, outcome),
         }
         if outcome.facts.len() == before {
             outcome.facts.push(Fact::Pumped);
         }
-        Ok(())
     }
 
-    fn serve_mailbox(
-        &self,
-        now: Timestamp,
-        id: MailboxId,
-        payloads: &dyn Payloads,
-        outcome: &mut Outcome,
-    ) -> Result<(), Refusal> {
+    fn serve_mailbox(&self, now: Timestamp, id: MailboxId, payloads: &dyn Payloads, outcome: &mut Outcome) {
         let Some(mailbox) = self.mailboxes.get(&id).filter(|mailbox| mailbox.is_servable()) else {
-            return Ok(());
+            return;
         };
         if mailbox.forwards {
             self.decide_forward(now, id, payloads, outcome);
-            return Ok(());
+            return;
         }
         if mailbox.sessions.is_some() {
             self.serve_waiting_accept(now, mailbox, outcome);
-            return Ok(());
+            return;
         }
         let choice = mailbox.ring.floor().and_then(|floor| self.choose_from(mailbox, now, floor));
         let Some(choice) = choice else {
             self.serve_choosy(now, id, mailbox, payloads, outcome);
-            return Ok(());
+            return;
         };
         self.ask_ahead(id, mailbox, choice.level, outcome);
-        let Head::Hot(_, handle) = choice.head else { return Ok(()) };
-        let Some(record) = self.records.get(handle) else { return Ok(()) };
+        let Head::Hot(_, handle) = choice.head else { return };
+        let Some(record) = self.records.get(handle) else { return };
         if self.is_expired(now, record) {
             self.expire(now, record, None, false, outcome);
-            return Ok(());
+            return;
         }
         if let Some(receiver) = self.next_receiver(id, mailbox, record, payloads) {
             self.hand_out(now, handle, receiver, choice.rescue, outcome);
         }
-        Ok(())
     }
 
     /// The next message of a mailbox for those who accept `floor` or higher.

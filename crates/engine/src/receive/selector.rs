@@ -26,7 +26,7 @@ impl State {
     ) {
         let free = |(_, receiver): &(u64, ReceiverId)| !self.is_served_before(*receiver, id);
         let Some((_, receiver)) = mailbox.ring.choosy().find(free) else { return };
-        for (handle, record) in self.from_the_head(mailbox) {
+        for (handle, record) in self.first_ready(mailbox) {
             if self.is_expired(now, record) {
                 return self.expire(now, record, None, false, outcome);
             }
@@ -50,7 +50,7 @@ impl State {
     }
 
     /// The ready messages in memory in the order of the policy, as many as a selector may look at.
-    fn from_the_head<'a>(&'a self, mailbox: &'a Mailbox) -> Vec<(Handle, &'a Record)> {
+    fn first_ready<'a>(&'a self, mailbox: &'a Mailbox) -> Vec<(Handle, &'a Record)> {
         let max = self.limits.selector_scan_max;
         let lanes = mailbox.lanes.iter().flat_map(|(_, lane)| lane.iter(&self.records).take(max));
         let dated = mailbox

@@ -70,6 +70,8 @@ impl State {
 
     pub(crate) fn apply_id_seen(&mut self, entity: EntityId, key: u128, at: Timestamp) -> Option<()> {
         let window = self.catalogue.entity(entity)?.intake()?.duplicate_window;
+        // The ids of an entity are kept with its mailbox in a snapshot.
+        self.mailbox_mut(MailboxId::main(entity))?;
         self.histories.entry(entity).or_default().insert(key, at, window);
         Some(())
     }

@@ -25,7 +25,7 @@ impl State {
         if !self.check_receivable(*id)? {
             return Err(Refusal::NoSessions { entity: id.entity() });
         }
-        let mailbox = self.mailboxes.get(id);
+        let mailbox = self.mailboxes.get(id).map(|mailbox| &**mailbox);
         if let Some(name) = session {
             return self.accept_named(now, accept, name, mailbox, outcome);
         }
@@ -33,7 +33,7 @@ impl State {
         let queue = table.map_or(0, |table| table.waiting.len());
         if queue == 0
             && let Some(mailbox) = mailbox
-            && let Some((handle, rescue)) = self.best_session(now, mailbox)
+            && let Some((handle, rescue)) = best_session(now, mailbox)
         {
             self.push_session_lock(now, (*request, *receiver), (handle, *mode), rescue, outcome);
             return Ok(());
@@ -63,7 +63,7 @@ impl State {
         now: Timestamp,
         accept: &AcceptSession,
         name: &SessionId,
-        mailbox: Option<&Box<Mailbox>>,
+        mailbox: Option<&Mailbox>,
         outcome: &mut Outcome,
     ) -> Result<(), Refusal> {
         let table = mailbox.and_then(|mailbox| mailbox.sessions.as_ref());
@@ -90,42 +90,17 @@ impl State {
         Ok(())
     }
 
-    /// The free session that is next, and what choosing it does to the rescue account.
-    fn best_session(&self, now: Timestamp, mailbox: &Mailbox) -> Option<(Handle, u16)> {
-        let table = mailbox.sessions.as_ref()?;
-        let (_, best) = table.ranked.first()?;
-        let ((oldest, _), longest_waiting) = table.aged.first()?;
-        let rescue = &mailbox.ordering.rescue;
-        let share = rescue.share.thousandths();
-        if !mailbox.ordering.is_strict() || share == 0 || now.since(*oldest) <= rescue.after {
-            return Some((*best, 0));
-        }
-        let saved = mailbox.rescue.saturating_add(share);
-        Some(match saved.checked_sub(1_000) {
-            Some(left) => (*longest_waiting, left),
-            None => (*best, saved),
-        })
-    }
-
     /// Gives the next free session to whoever has waited longest for one.
     pub(crate) fn serve_waiting_accept(&self, now: Timestamp, mailbox: &Mailbox, outcome: &mut Outcome) {
         let Some(table) = &mailbox.sessions else { return };
         let Some(waiting) = table.waiting.front() else { return };
         if now >= waiting.until {
-            return self.give_up(waiting, outcome);
+            return give_up(waiting, outcome);
         }
-        if let Some((handle, rescue)) = self.best_session(now, mailbox) {
+        if let Some((handle, rescue)) = best_session(now, mailbox) {
             let who = (waiting.request, waiting.receiver);
             self.push_session_lock(now, who, (handle, waiting.mode), rescue, outcome);
         }
-    }
-
-    /// Tells a client that it has waited long enough.
-    pub(crate) fn give_up(&self, waiting: &Waiting, outcome: &mut Outcome) {
-        let waited = waiting.until.since(waiting.since);
-        outcome.facts.push(Fact::AcceptEnded { receiver: waiting.receiver });
-        let refusal = Refusal::NoSessionInTime { waited };
-        outcome.effects.push(Effect::Refuse { request: waiting.request, refusal });
     }
 
     fn push_session_lock(
@@ -225,4 +200,29 @@ impl State {
         self.timers.accepts.remove(&(waiting.until, receiver, mailbox));
         Some(())
     }
+}
+
+/// The free session that is next, and what choosing it does to the rescue account.
+fn best_session(now: Timestamp, mailbox: &Mailbox) -> Option<(Handle, u16)> {
+    let table = mailbox.sessions.as_ref()?;
+    let (_, best) = table.ranked.first()?;
+    let ((oldest, _), longest_waiting) = table.aged.first()?;
+    let rescue = &mailbox.ordering.rescue;
+    let share = rescue.share.thousandths();
+    if !mailbox.ordering.is_strict() || share == 0 || now.since(*oldest) <= rescue.after {
+        return Some((*best, 0));
+    }
+    let saved = mailbox.rescue.saturating_add(share);
+    Some(match saved.checked_sub(1_000) {
+        Some(left) => (*longest_waiting, left),
+        None => (*best, saved),
+    })
+}
+
+/// Tells a client that it has waited long enough.
+pub(crate) fn give_up(waiting: &Waiting, outcome: &mut Outcome) {
+    let waited = waiting.until.since(waiting.since);
+    outcome.facts.push(Fact::AcceptEnded { receiver: waiting.receiver });
+    let refusal = Refusal::NoSessionInTime { waited };
+    outcome.effects.push(Effect::Refuse { request: waiting.request, refusal });
 }

@@ -31,15 +31,15 @@ impl State {
         now: Timestamp,
         request: RequestTag,
         (mailbox, session, receiver): (MailboxId, &SessionId, ReceiverId),
-        state: &Option<Bytes>,
+        state: Option<&Bytes>,
         outcome: &mut Outcome,
     ) -> Result<(), Refusal> {
         self.held_session(now, mailbox, session, receiver)?;
-        let (size, limit) = (state.as_ref().map_or(0, Bytes::len), self.limits.session_state_bytes_max);
+        let (size, limit) = (state.map_or(0, Bytes::len), self.limits.session_state_bytes_max);
         if size > limit {
             return Err(Refusal::SessionStateTooLarge { size, limit });
         }
-        let (session, state) = (session.clone(), state.clone());
+        let (session, state) = (session.clone(), state.cloned());
         outcome.facts.push(Fact::SessionStateSet { mailbox, session, state, at: now });
         outcome.effects.push(Effect::Reply { request, reply: Reply::Done });
         Ok(())

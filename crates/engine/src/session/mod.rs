@@ -8,4 +8,5 @@ mod accept;
 mod hold;
 pub(crate) mod table;
 
+pub(crate) use accept::give_up;
 pub(crate) use table::{Session, SessionLock, SessionTable};

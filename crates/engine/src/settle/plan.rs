@@ -78,7 +78,7 @@ impl State {
                 outcome.facts.push(Fact::Deferred { mailbox, sequence, at: now, overlay });
             }
             Settlement::DeadLetter { reason, description, changes } => {
-                let reasons = Overlay::dead_letter(self.cut(reason), self.cut(description));
+                let reasons = Overlay::dead_letter(self.cut(reason.as_ref()), self.cut(description.as_ref()));
                 let all = Overlay::merged(changes.as_ref(), Some(&Arc::new(reasons)));
                 let overlay = self.changed(lock, all.as_ref())?;
                 if mailbox.is_main() {
@@ -151,8 +151,8 @@ impl State {
     }
 
     /// A reason as long as it may be.
-    fn cut<'a>(&self, text: &'a Option<Arc<str>>) -> Option<&'a str> {
-        let text = text.as_deref()?;
+    fn cut<'a>(&self, text: Option<&'a Arc<str>>) -> Option<&'a str> {
+        let text = text?;
         let end = text.char_indices().nth(self.limits.reason_chars_max).map_or(text.len(), |(end, _)| end);
         text.get(..end)
     }

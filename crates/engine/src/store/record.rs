@@ -146,7 +146,7 @@ impl Slot for Record {
     }
 
     fn next_free(&self) -> Option<Handle> {
-        (self.status & 0x0f == 0).then_some(self.next)
+        (self.place() == Place::Nowhere).then_some(self.next)
     }
 }
 

@@ -36,10 +36,6 @@ enum Page {
 }
 
 impl SequenceIndex {
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     pub(crate) fn get(&self, sequence: Sequence) -> Option<Handle> {
         match self.page_number(sequence) {
             Some(number) => self.row.get(number)?.get(offset(sequence)),
@@ -281,7 +277,7 @@ mod tests {
                         model.insert(sequence, handle);
                     }
                 }
-                prop_assert_eq!(index.len(), model.len());
+                prop_assert_eq!(index.len, model.len());
             }
             prop_assert!(index.from(Sequence(0)).eq(model.iter().map(|(s, h)| (*s, *h))));
             let middle = Sequence(top / 2);

@@ -158,7 +158,7 @@ mod tests {
         let mut slab = Slab::default();
         let handles: Vec<_> = (0..600).map(|n| slab.insert(Cell::Used(n))).collect();
         for gone in [5, 300, 599] {
-            assert_eq!(slab.remove(handles[gone]), Some(Cell::Used(gone as u64)));
+            assert_eq!(slab.remove(handles[gone]), Some(Cell::Used(u64::try_from(gone).unwrap())));
             assert_eq!(slab.get(handles[gone]), None);
             assert_eq!(slab.remove(handles[gone]), None, "freed twice");
         }
