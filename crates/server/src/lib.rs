@@ -7,8 +7,12 @@ pub mod duration;
 pub mod front;
 pub mod http;
 pub mod listener;
+pub mod operator;
 pub mod root_key;
+pub mod serve;
 pub mod settings;
 pub mod stop;
 pub mod tls;
 pub mod transport;
+
+pub use serve::{Ready, serve};

@@ -3,13 +3,13 @@
 //! Every mistake is reported, each with the JSON path where it stands, and none is passed over in
 //! silence: an unknown filter type or a malformed duration stops the start.
 
-use serde_json::{Map, Value};
-use vorrang_engine::entity::{EntityName, RuleName, Setting, SubscriptionName};
-use vorrang_filter::{Correlation, SystemProperty, Value as Property};
+use std::sync::Arc;
 
-use super::{
-    Definitions, FilterDefinition, QueueDefinition, RuleDefinition, SubscriptionDefinition, TopicDefinition,
-};
+use serde_json::{Map, Value};
+use vorrang_engine::entity::{EntityName, RuleDescription, RuleName, Setting, SubscriptionName};
+use vorrang_filter::{Action, Correlation, Filter, Parameters, Sql, SystemProperty, Value as Property};
+
+use super::{Definitions, QueueDefinition, SubscriptionDefinition, TopicDefinition};
 use crate::duration;
 
 /// What is wrong with a file, all of it.
@@ -139,30 +139,34 @@ impl Reader {
         Some(SubscriptionDefinition { name, settings, rules })
     }
 
-    fn rule(&mut self, place: &Place<'_>) -> Option<RuleDefinition> {
+    fn rule(&mut self, place: &Place<'_>) -> Option<RuleDescription> {
         let name = self.name(place, RuleName::parse);
         let Some(properties) = place.member("Properties") else {
             self.problem(place, "a rule needs Properties with a FilterType");
             return None;
         };
         let filter = self.filter(&properties);
-        let action =
-            properties.member("Action").and_then(|action| self.text_member(&action, "SqlExpression"));
-        Some(RuleDefinition { name: name?, filter: filter?, action })
+        let action = match properties.member("Action") {
+            Some(action) => {
+                Some(Arc::new(self.sql(&action, |text| Action::parse(text, Parameters::default()))?))
+            }
+            None => None,
+        };
+        Some(RuleDescription { name: name?, filter: filter?, action })
     }
 
-    fn filter(&mut self, properties: &Place<'_>) -> Option<FilterDefinition> {
+    fn filter(&mut self, properties: &Place<'_>) -> Option<Filter> {
         let kind = self.text_member(properties, "FilterType")?;
         match kind.to_ascii_lowercase().as_str() {
-            "true" | "truefilter" => Some(FilterDefinition::True),
-            "false" | "falsefilter" => Some(FilterDefinition::False),
+            "true" | "truefilter" => Some(Filter::True),
+            "false" | "falsefilter" => Some(Filter::False),
             "sql" | "sqlfilter" => {
                 let filter = self.needed(properties, "SqlFilter")?;
-                Some(FilterDefinition::Sql(self.text_member(&filter, "SqlExpression")?))
+                self.sql(&filter, |text| Sql::parse(text, Parameters::default())).map(Filter::from)
             }
             "correlation" | "correlationfilter" => {
                 let filter = self.needed(properties, "CorrelationFilter")?;
-                self.correlation(&filter)
+                self.correlation(&filter).map(Filter::from)
             }
             _ => {
                 let text =
@@ -173,7 +177,18 @@ impl Reader {
         }
     }
 
-    fn correlation(&mut self, place: &Place<'_>) -> Option<FilterDefinition> {
+    /// Parses the `SqlExpression` of a filter or an action.
+    fn sql<T, E: std::fmt::Display>(
+        &mut self,
+        place: &Place<'_>,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let member = self.needed(place, "SqlExpression")?;
+        let text = self.text(&member)?;
+        parse(&text).map_err(|error| self.problem(&member, error)).ok()
+    }
+
+    fn correlation(&mut self, place: &Place<'_>) -> Option<Correlation> {
         let mut system = Vec::new();
         let mut user = Vec::new();
         for (key, member) in place.members() {
@@ -192,7 +207,7 @@ impl Reader {
             }
         }
         match Correlation::new(system, user) {
-            Ok(filter) => Some(FilterDefinition::Correlation(filter)),
+            Ok(filter) => Some(filter),
             Err(error) => {
                 self.problem(place, error);
                 None

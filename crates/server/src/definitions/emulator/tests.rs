@@ -55,9 +55,10 @@ fn a_file_with_comments_and_trailing_commas_is_read_whole() {
     let target = EntityName::parse("queue.1").unwrap();
     assert!(subscription.settings.contains(&Setting::ForwardTo(Some(target))));
     let rules = &subscription.rules;
-    assert!(matches!(&rules[0].filter, FilterDefinition::Correlation(_)));
-    assert_eq!(rules[1].filter, FilterDefinition::Sql("sys.MessageId = '1'".to_owned()));
-    assert_eq!(rules[1].action.as_deref(), Some("SET sys.To = 'Entity'"));
+    assert!(matches!(&rules[0].filter, Filter::Correlation(_)));
+    let Filter::Sql(sql) = &rules[1].filter else { panic!("an SQL filter") };
+    assert_eq!(sql.text(), "sys.MessageId = '1'");
+    assert_eq!(rules[1].action.as_ref().unwrap().text(), "SET sys.To = 'Entity'");
 }
 
 #[test]
@@ -70,6 +71,7 @@ fn every_mistake_is_reported_with_its_path() {
           { "Properties": {} } ],
         "Topics": [ { "Name": "t", "Subscriptions": [ { "Name": "s", "Rules": [
           { "Name": "r", "Properties": { "FilterType": "Sqll" } },
+          { "Name": "p", "Properties": { "FilterType": "Sql", "SqlFilter": { "SqlExpression": "a = " } } },
           { "Name": "q", "Properties": { "FilterType": "Sql" } } ] } ] } ]
     } ] } }"#;
     let problems = parse(text).unwrap_err().0;
@@ -80,7 +82,8 @@ fn every_mistake_is_reported_with_its_path() {
         "Queues[2]: ",
         "Queues[3]: Name is missing",
         "Rules[0].Properties: FilterType 'Sqll' is unknown",
-        "Rules[1].Properties: SqlFilter is missing",
+        "Rules[1].Properties.SqlFilter.SqlExpression: ",
+        "Rules[2].Properties: SqlFilter is missing",
         "'A' is defined twice",
     ];
     for part in expected {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use vorrang_amqp::message::{Message, MessageId, Properties};
 use vorrang_amqp::value::Map;
+use vorrang_broker::shard::{Body, Decode};
 use vorrang_filter::{Lookup, SystemProperty, ValueRef, name};
 
 use super::{annotation, value};
@@ -41,6 +42,17 @@ impl Content {
         let entries = self.annotations.as_ref()?.encoded_iter();
         let (_, found) = entries.into_iter().find(|(key, _)| key.as_str() == Some(name))?;
         value::to_filter(&found).value()
+    }
+}
+
+/// Makes stored messages readable for filters.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoredMessages;
+
+impl Decode for StoredMessages {
+    fn view(&self, body: &Body) -> Option<Box<dyn vorrang_filter::Message>> {
+        let message = Message::parse(body.bytes.clone()).ok()?;
+        Some(Box::new(Content::of(&message)))
     }
 }
 

@@ -1,11 +1,11 @@
-//! A message that a client sends: checked, given an id if it has none, otherwise kept as it came.
+//! A message that a client sends: checked, and kept byte for byte as it came.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use vorrang_amqp::DecodeError;
-use vorrang_amqp::message::{Message, MessageId, Properties, put_properties};
+use vorrang_amqp::message::{Message, MessageId, Properties};
 use vorrang_amqp::value::{Map, Value};
 use vorrang_engine::message::Incoming;
 use vorrang_engine::text::Text;
@@ -43,41 +43,13 @@ pub enum Error {
     },
 }
 
-/// Gives ids to messages that come without: random in front, counted behind, so never the same twice.
-#[derive(Debug)]
-pub struct IdSource {
-    prefix: u64,
-    next: u64,
-}
-
-impl IdSource {
-    /// A source of its own for each connection, told apart by a random prefix.
-    #[must_use]
-    pub fn new(prefix: u64) -> IdSource {
-        IdSource { prefix, next: 0 }
-    }
-
-    /// 32 hexadecimal digits.
-    fn next(&mut self) -> String {
-        let mut text = String::with_capacity(32);
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{:016x}{:016x}", self.prefix, self.next);
-        self.next = self.next.wrapping_add(1);
-        text
-    }
-}
-
 /// Reads one encoded message.
-pub fn read(payload: Bytes, ids: &mut IdSource) -> Result<Incoming, Error> {
-    let mut message = Message::parse(payload)?;
+pub fn read(payload: Bytes) -> Result<Incoming, Error> {
+    let message = Message::parse(payload)?;
     let header = message.header()?.unwrap_or_default();
-    let mut properties = message.properties()?.unwrap_or_default();
+    let properties = message.properties()?.unwrap_or_default();
     if let Some(map) = message.application_properties() {
         check_sizes(&map)?;
-    }
-    if properties.message_id.is_none() {
-        properties.message_id = Some(MessageId::String(ids.next().into()));
-        message = with_properties(&message, &properties)?;
     }
     let annotations = message.message_annotations();
     let annotation = |name: &str| annotations.as_ref().and_then(|map| map.value(name));
@@ -153,22 +125,10 @@ fn check_sizes(map: &Map) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same message with other properties; everything else stays byte for byte.
-fn with_properties(message: &Message, properties: &Properties) -> Result<Message, DecodeError> {
-    let (encoded, layout) = (message.encoded(), message.layout());
-    let front = layout.bare_start();
-    let behind = layout.properties.map_or(front, |section| section.end);
-    let mut bytes = Vec::with_capacity(encoded.len().saturating_add(64));
-    bytes.extend_from_slice(encoded.get(..front).unwrap_or_default());
-    put_properties(&mut bytes, properties);
-    bytes.extend_from_slice(encoded.get(behind..).unwrap_or_default());
-    Message::parse(Bytes::from(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use vorrang_amqp::descriptor;
-    use vorrang_amqp::message::{Header, put_data, put_header, put_map_section};
+    use vorrang_amqp::message::{Header, put_data, put_header, put_map_section, put_properties};
     use vorrang_amqp::value::Timestamp as AmqpTimestamp;
     use vorrang_filter::{SystemProperty, ValueRef};
 
@@ -190,31 +150,22 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_an_id_is_stored_byte_for_byte() {
+    fn a_message_is_stored_byte_for_byte() {
         let properties = Properties { message_id: Some(MessageId::Ulong(7)), ..Properties::default() };
         let payload = encoded(None, Some(properties), "Priority", &Value::from("high"));
-        let incoming = read(payload.clone(), &mut IdSource::new(1)).unwrap();
+        let incoming = read(payload.clone()).unwrap();
         assert_eq!(incoming.payload, payload);
         assert_eq!(incoming.message_id.unwrap().as_str(), "7");
         assert_eq!(incoming.content.user("priority").value(), Some(ValueRef::String("high")));
     }
 
     #[test]
-    fn a_message_without_an_id_gets_one_and_keeps_the_rest() {
-        for properties in [None, Some(Properties { subject: Some("s".into()), ..Properties::default() })] {
-            let header = Header { priority: Some(9), ..Header::default() };
-            let payload = encoded(Some(header), properties.clone(), "k", &Value::Int(1));
-            let mut ids = IdSource::new(0xab);
-            let incoming = read(payload.clone(), &mut ids).unwrap();
-            let id = incoming.message_id.unwrap();
-            assert_eq!(id.as_str(), "00000000000000ab0000000000000000");
-            assert_eq!(incoming.priority, Some(9));
-            let stored = Message::parse(incoming.payload).unwrap();
-            assert_eq!(stored.data().collect::<Vec<_>>(), vec![Bytes::from_static(b"body")]);
-            let found = stored.properties().unwrap().unwrap();
-            assert_eq!(found.subject, properties.and_then(|properties| properties.subject));
-            assert_ne!(read(payload, &mut ids).unwrap().message_id.unwrap(), id, "ids differ");
-        }
+    fn a_message_without_an_id_is_left_without() {
+        let header = Header { priority: Some(9), ..Header::default() };
+        let payload = encoded(Some(header), None, "k", &Value::Int(1));
+        let incoming = read(payload.clone()).unwrap();
+        assert_eq!((incoming.message_id, incoming.priority), (None, Some(9)));
+        assert_eq!(incoming.payload, payload);
     }
 
     #[test]
@@ -235,7 +186,7 @@ mod tests {
         for (case, ttl, properties, expected) in cases {
             let header = Header { ttl, ..Header::default() };
             let payload = encoded(Some(header), Some(properties), "k", &Value::Null);
-            let incoming = read(payload, &mut IdSource::new(1)).unwrap();
+            let incoming = read(payload).unwrap();
             assert_eq!(incoming.time_to_live, expected.map(Span), "{case}");
         }
     }
@@ -244,7 +195,7 @@ mod tests {
     fn large_application_properties_are_refused_at_their_limits() {
         let with = |bytes: usize| {
             let value = Value::from("x".repeat(bytes).as_str());
-            read(encoded(None, None, "k", &value), &mut IdSource::new(1))
+            read(encoded(None, None, "k", &value))
         };
         // The key takes three bytes, the long string form five more than its text.
         assert!(with(PROPERTY_BYTES_MAX - 8).is_ok());
@@ -254,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused() {
-        assert!(matches!(read(Bytes::from_static(b"\x00"), &mut IdSource::new(1)), Err(Error::Decode(_))));
+        assert!(matches!(read(Bytes::from_static(b"\x00")), Err(Error::Decode(_))));
     }
 
     #[test]
@@ -265,8 +216,7 @@ mod tests {
             reply_to: Some("r".into()),
             ..Properties::default()
         };
-        let incoming =
-            read(encoded(None, Some(properties), "k", &Value::Null), &mut IdSource::new(1)).unwrap();
+        let incoming = read(encoded(None, Some(properties), "k", &Value::Null)).unwrap();
         let system = |property| incoming.content.system(property).map(ValueRef::to_value);
         assert_eq!(system(SystemProperty::MessageId), Some("m".into()));
         assert_eq!(system(SystemProperty::SessionId), Some("s".into()));

@@ -10,7 +10,7 @@ mod incoming;
 mod outgoing;
 mod value;
 
-pub use content::Content;
-pub use incoming::{Error as IncomingError, IdSource, read as read_incoming};
+pub use content::{Content, StoredMessages};
+pub use incoming::{Error as IncomingError, read as read_incoming};
 pub use outgoing::{Purpose, write as write_outgoing, write_without_body};
 pub use value::{encoded_value, to_filter};

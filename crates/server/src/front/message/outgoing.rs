@@ -21,11 +21,19 @@ pub enum Purpose {
 }
 
 /// Writes the sections in front to `out` and returns the rest of the message, which follows them.
-pub fn write(delivery: &Delivery, message: &Message, purpose: Purpose, out: &mut BytesMut) -> Bytes {
+///
+/// `assigned_id` is the id the broker gave a message that came without one.
+pub fn write(
+    delivery: &Delivery,
+    message: &Message,
+    assigned_id: Option<u128>,
+    purpose: Purpose,
+    out: &mut BytesMut,
+) -> Bytes {
     let header = header(delivery, message);
     let kept = message.message_annotations();
     let overlay = delivery.overlay.as_deref();
-    let properties = changed_properties(delivery, message, overlay);
+    let properties = changed_properties(delivery, message, assigned_id, overlay);
     let application = overlay.and_then(|overlay| changed_application_properties(message, overlay));
     let changes = Changes { properties: properties.as_ref(), application_properties: application.as_ref() };
     message.rebuild(
@@ -60,8 +68,13 @@ pub fn write(delivery: &Delivery, message: &Message, purpose: Purpose, out: &mut
 }
 
 /// The whole message without its body and footer, for a peek that asks for that.
-pub fn write_without_body(delivery: &Delivery, message: &Message, out: &mut BytesMut) {
-    let tail = write(delivery, message, Purpose::Show, out);
+pub fn write_without_body(
+    delivery: &Delivery,
+    message: &Message,
+    assigned_id: Option<u128>,
+    out: &mut BytesMut,
+) {
+    let tail = write(delivery, message, assigned_id, Purpose::Show, out);
     let layout = message.layout();
     let behind_body = message.encoded().len().saturating_sub(layout.body.start);
     let kept = tail.len().saturating_sub(behind_body);
@@ -87,14 +100,19 @@ fn header(delivery: &Delivery, message: &Message) -> Header {
 fn changed_properties(
     delivery: &Delivery,
     message: &Message,
+    assigned_id: Option<u128>,
     overlay: Option<&Overlay>,
 ) -> Option<Properties> {
     let finite = !delivery.time_to_live.is_forever();
     let system = overlay.map(|overlay| &overlay.system).filter(|system| !system.is_empty());
-    if !finite && system.is_none() {
+    if !finite && system.is_none() && assigned_id.is_none() {
         return None;
     }
     let mut properties = message.properties().ok().flatten().unwrap_or_default();
+    if let Some(id) = assigned_id {
+        let id = format!("{id:032x}");
+        properties.message_id.get_or_insert_with(|| MessageId::String(id.into()));
+    }
     if finite {
         properties.absolute_expiry_time = Some(timestamp(delivery.expires));
         properties.creation_time = Some(timestamp(delivery.enqueued));

@@ -55,7 +55,7 @@ fn delivery() -> Delivery {
 
 fn written(delivery: &Delivery, purpose: Purpose) -> Message {
     let mut head = BytesMut::new();
-    let tail = write(delivery, &stored(), purpose, &mut head);
+    let tail = write(delivery, &stored(), None, purpose, &mut head);
     head.extend_from_slice(&tail);
     Message::parse(head.freeze()).unwrap()
 }
@@ -133,10 +133,24 @@ fn changes_are_laid_over_the_properties_and_the_rest_keeps_its_encoding() {
 fn a_body_can_be_left_out() {
     for overlay in [None, Some(Arc::new(Overlay::dead_letter(Some("r"), None)))] {
         let mut out = BytesMut::new();
-        write_without_body(&Delivery { overlay, ..delivery() }, &stored(), &mut out);
+        write_without_body(&Delivery { overlay, ..delivery() }, &stored(), None, &mut out);
         let message = Message::parse(out.freeze()).unwrap();
         assert_eq!(message.layout().body_kind, BodyKind::Absent);
         assert_eq!(message.application_properties().unwrap().value("kept"), Some(Value::Float(0.5)));
         assert!(message.footer().is_none());
     }
+}
+
+#[test]
+fn a_message_that_came_without_an_id_leaves_with_the_assigned_one() {
+    let mut bytes = Vec::new();
+    put_data(&mut bytes, b"body");
+    let bare = Message::parse(Bytes::from(bytes)).unwrap();
+    let mut head = BytesMut::new();
+    let tail = write(&delivery(), &bare, Some(0xab), Purpose::Deliver, &mut head);
+    head.extend_from_slice(&tail);
+    let message = Message::parse(head.freeze()).unwrap();
+    let id = message.properties().unwrap().unwrap().message_id;
+    assert_eq!(id, Some(MessageId::String("000000000000000000000000000000ab".into())));
+    assert_eq!(message.data().count(), 1);
 }

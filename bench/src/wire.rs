@@ -1,0 +1,108 @@
+//! One AMQP connection on a blocking socket: the engine's client role and its shell.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use bytes::{Bytes, BytesMut};
+use vorrang_amqp::connection::{
+    ClientConfig, Connection, Event, Limits, LinkId, Login, Millis, OwnAttach, Received, SessionId,
+};
+use vorrang_amqp::performative::{ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode};
+use vorrang_amqp::sasl_plain::PlainCredentials;
+
+const READ_BYTES: usize = 128 * 1024;
+
+/// A connection with one session.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    socket: TcpStream,
+    pub(crate) amqp: Connection,
+    input: BytesMut,
+    chunks: Vec<Bytes>,
+    started: Instant,
+    session: Option<SessionId>,
+}
+
+impl Wire {
+    /// Connects with the emulator's key as user and password.
+    pub(crate) fn connect(address: &str) -> Result<Wire> {
+        let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+        socket.set_nodelay(true)?;
+        let login = Login::Plain(PlainCredentials {
+            authorization_identity: "".into(),
+            user: "RootManageSharedAccessKey".into(),
+            password: "SAS_KEY_VALUE".into(),
+        });
+        let config = ClientConfig { login, ..ClientConfig::new("vorrang-bench") };
+        let started = Instant::now();
+        let amqp = Connection::client(config, Limits::default(), Millis(0));
+        let mut wire =
+            Wire { socket, amqp, input: BytesMut::new(), chunks: Vec::new(), started, session: None };
+        wire.session = Some(wire.amqp.begin().context("cannot begin a session")?);
+        Ok(wire)
+    }
+
+    /// Attaches a link and waits for the answer.
+    pub(crate) fn attach(&mut self, queue: &str, role: Role) -> Result<LinkId> {
+        let session = self.session.context("no session")?;
+        let attach = OwnAttach {
+            snd_settle_mode: Some(SenderSettleMode::Unsettled),
+            rcv_settle_mode: (role == Role::Receiver).then_some(ReceiverSettleMode::Second),
+            source: Some(Source::at(queue)),
+            target: Some(TargetNode::Node(Target::at(queue))),
+            ..OwnAttach::new(format!("{queue}-{role:?}"), role)
+        };
+        let link = self.amqp.attach(session, attach).context("cannot attach")?;
+        self.flush()?;
+        loop {
+            while let Some(event) = self.amqp.next_event() {
+                match event {
+                    Event::Attached { .. } => return Ok(link),
+                    Event::LinkEnded { ending, .. } => bail!("{queue} was refused: {ending:?}"),
+                    Event::Closed(closed) => bail!("connection closed: {closed:?}"),
+                    _ => {}
+                }
+            }
+            self.read()?;
+            self.flush()?;
+        }
+    }
+
+    /// Writes everything that waits.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.amqp.take_output(&mut self.chunks);
+        for chunk in self.chunks.drain(..) {
+            self.socket.write_all(&chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what there is, waiting for the first byte; handles every frame. False if the time is up.
+    pub(crate) fn read(&mut self) -> Result<bool> {
+        let filled = self.input.len();
+        self.input.resize(filled + READ_BYTES, 0);
+        let place = self.input.get_mut(filled..).unwrap_or_default();
+        let read = match self.socket.read(place) {
+            Ok(0) => bail!("the broker closed the connection"),
+            Ok(read) => read,
+            Err(error)
+                if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+            {
+                0
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.input.truncate(filled + read);
+        let now = Millis(u64::try_from(self.started.elapsed().as_millis())?);
+        while self.amqp.receive(&mut self.input, now) == Received::Paused {}
+        Ok(read > 0)
+    }
+
+    /// How long [`Wire::read`] waits.
+    pub(crate) fn patience(&mut self, patience: Duration) -> Result<()> {
+        self.socket.set_read_timeout(Some(patience))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,315 @@
+//! The shell around a [`Door`]: one task per connection that moves bytes, requests and events.
+//!
+//! It reads a large piece, lets the door handle every frame in it, hands the requests to the broker
+//! as one batch and writes all answers at once. While the broker's inbox is full or the peer does
+//! not read, nothing more is read: that is the backpressure, end to end.
+
+use std::future::pending;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+use tokio::time::{sleep_until, timeout};
+use tracing::{Instrument, debug, info_span};
+use vorrang_amqp::connection::{Millis, Received};
+use vorrang_broker::api::{Event, Outlet};
+use vorrang_broker::shard::{Connection, Stopped};
+use vorrang_engine::Timestamp;
+
+use super::door::{Door, Now, Shared};
+use crate::stop::Stop;
+use crate::transport::Transport;
+
+/// What an idle connection reads at a time; it doubles while reads fill it and shrinks when they do not.
+const READ_BYTES_MIN: usize = 2 * 1024;
+const READ_BYTES_MAX: usize = 256 * 1024;
+/// Pieces of output handed to the system at once.
+const PIECES_MAX: usize = 64;
+/// A peer that takes nothing for so long is gone.
+const WRITE_STALL_MAX: Duration = Duration::from_mins(1);
+/// How long a stopping broker waits for answers that are owed, and then for the peer's good-bye.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
+
+/// Serves one connection until it ends.
+pub async fn serve<S>(stream: S, peer: SocketAddr, transport: Transport, shared: Arc<Shared>, stop: Stop)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let span = info_span!("connection", %peer, %transport);
+    let served = async {
+        match Shell::new(stream, shared) {
+            Ok(mut shell) => match shell.run(stop).await {
+                Ok(()) => debug!("connection ended"),
+                Err(error) => debug!(%error, "connection lost"),
+            },
+            Err(stopped) => debug!(reason = %stopped, "turned away"),
+        }
+    };
+    served.instrument(span).await;
+}
+
+/// Where the shard leaves events for a connection.
+#[derive(Debug, Default)]
+struct Letterbox {
+    events: Mutex<Vec<Event>>,
+    arrived: Notify,
+}
+
+impl Outlet for Letterbox {
+    fn effects(&self, mut batch: Vec<Event>) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.is_empty() {
+            *events = batch;
+        } else {
+            events.append(&mut batch);
+        }
+        drop(events);
+        self.arrived.notify_one();
+    }
+}
+
+impl Letterbox {
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Shell<S> {
+    stream: S,
+    door: Door,
+    broker: Connection,
+    letterbox: Arc<Letterbox>,
+    input: BytesMut,
+    read_bytes: usize,
+    output: Vec<Bytes>,
+    started: Instant,
+    claims_due: Option<Timestamp>,
+}
+
+/// What woke a connection up.
+enum Woken {
+    Read(usize),
+    Events,
+    Deadline,
+    Stop,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
+    fn new(stream: S, shared: Arc<Shared>) -> Result<Self, Stopped> {
+        let letterbox = Arc::new(Letterbox::default());
+        let broker = shared.broker.connect(Arc::<Letterbox>::clone(&letterbox))?;
+        let started = Instant::now();
+        let door = Door::new(shared, now(started));
+        Ok(Shell {
+            stream,
+            door,
+            broker,
+            letterbox,
+            input: BytesMut::new(),
+            read_bytes: READ_BYTES_MIN,
+            output: Vec::new(),
+            started,
+            claims_due: None,
+        })
+    }
+
+    async fn run(&mut self, mut stop: Stop) -> io::Result<()> {
+        loop {
+            self.settle_down().await?;
+            if self.door.amqp().is_finished() {
+                return self.stream.shutdown().await;
+            }
+            match self.wait(&mut stop).await? {
+                Woken::Read(0) => {
+                    self.door.amqp().transport_closed();
+                    self.door.pump(self.now());
+                    return Ok(());
+                }
+                Woken::Read(_) => self.handle_input(),
+                Woken::Events => {}
+                Woken::Deadline => self.on_time(),
+                Woken::Stop => return self.say_goodbye().await,
+            }
+        }
+    }
+
+    /// Handles events, hands over requests and writes output until nothing is left to do.
+    async fn settle_down(&mut self) -> io::Result<()> {
+        loop {
+            let now = self.now();
+            let events = self.letterbox.take();
+            let busy = !events.is_empty();
+            for event in events {
+                self.door.on_broker(event, now);
+            }
+            self.door.pump(now);
+            if let Some(principal) = self.door.take_principal() {
+                self.broker.become_principal(principal).map_err(io::Error::other)?;
+                self.claims_due = self.door.check_claims(now);
+            }
+            let asked = self.door.has_requests();
+            if asked {
+                let mut requests = Vec::new();
+                self.door.take_requests(&mut requests);
+                self.broker.push(requests).await.map_err(io::Error::other)?;
+            }
+            let wrote = self.write_output().await?;
+            if wrote {
+                self.door.resume_output();
+            }
+            // Frames may be left in the input because there was too much to do at once.
+            let paused = !self.input.is_empty() && !self.door.is_saturated() && self.handle_input_left();
+            if !busy && !asked && !wrote && !paused {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn wait(&mut self, stop: &mut Stop) -> io::Result<Woken> {
+        let deadline = self.deadline();
+        let time_up = async {
+            match deadline {
+                Some(at) => sleep_until(at.into()).await,
+                None => pending().await,
+            }
+        };
+        let reads = !self.door.is_saturated();
+        if reads && self.input.capacity() - self.input.len() < self.read_bytes {
+            self.input.reserve(self.read_bytes);
+        }
+        tokio::select! {
+            biased;
+            () = stop.requested() => Ok(Woken::Stop),
+            () = self.letterbox.arrived.notified() => Ok(Woken::Events),
+            read = self.stream.read_buf(&mut self.input), if reads => read.map(Woken::Read),
+            () = time_up => Ok(Woken::Deadline),
+        }
+    }
+
+    fn handle_input(&mut self) {
+        let filled = self.input.len();
+        if filled >= self.read_bytes {
+            self.read_bytes = self.read_bytes.saturating_mul(2).min(READ_BYTES_MAX);
+        } else if filled < self.read_bytes / 8 {
+            self.read_bytes = (self.read_bytes / 2).max(READ_BYTES_MIN);
+        }
+        self.handle_input_left();
+    }
+
+    /// Handles complete frames; whether there may be more.
+    fn handle_input_left(&mut self) -> bool {
+        let now = self.now();
+        let left = self.input.len();
+        let received = self.door.amqp().receive(&mut self.input, now.steady);
+        self.door.pump(now);
+        if self.input.is_empty() && self.read_bytes == READ_BYTES_MIN {
+            // An idle connection keeps no buffer; the next read makes a small one.
+            self.input = BytesMut::new();
+        }
+        received == Received::Paused && self.input.len() < left
+    }
+
+    fn on_time(&mut self) {
+        let now = self.now();
+        self.door.amqp().on_time(now.steady);
+        if self.claims_due.is_some_and(|due| now.wall >= due) {
+            self.claims_due = self.door.check_claims(now);
+        }
+    }
+
+    /// Writes everything that waits; whether there was anything.
+    async fn write_output(&mut self) -> io::Result<bool> {
+        self.door.amqp().take_output(&mut self.output);
+        if self.output.is_empty() {
+            return Ok(false);
+        }
+        let mut first = 0;
+        while let Some(waiting) = self.output.get(first..).filter(|waiting| !waiting.is_empty()) {
+            let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+            let mut count = 0;
+            for (slice, piece) in slices.iter_mut().zip(waiting) {
+                *slice = IoSlice::new(piece);
+                count += 1;
+            }
+            let slices = slices.get(..count).unwrap_or_default();
+            let writing = timeout(WRITE_STALL_MAX, self.stream.write_vectored(slices));
+            let mut written = match writing.await {
+                Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(Ok(written)) => written,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")),
+            };
+            while let Some(piece) = self.output.get_mut(first).filter(|_| written > 0) {
+                let taken = written.min(piece.len());
+                piece.advance(taken);
+                written -= taken;
+                if piece.is_empty() {
+                    first += 1;
+                }
+            }
+        }
+        self.output.clear();
+        timeout(WRITE_STALL_MAX, self.stream.flush())
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        Ok(true)
+    }
+
+    /// Answers what is owed, says that we stop, and waits a little for the peer to agree.
+    async fn say_goodbye(&mut self) -> io::Result<()> {
+        let answered = async {
+            while self.door.owes_answers() {
+                self.letterbox.arrived.notified().await;
+                self.settle_down().await?;
+            }
+            io::Result::Ok(())
+        };
+        // What could not be answered in time is sent again by the client.
+        let _ = timeout(FAREWELL_MAX, answered).await;
+        self.door.close("the broker is stopping");
+        let agreed = async {
+            loop {
+                self.settle_down().await?;
+                if self.door.amqp().is_finished() {
+                    return self.stream.shutdown().await;
+                }
+                self.input.reserve(READ_BYTES_MIN);
+                if self.stream.read_buf(&mut self.input).await? == 0 {
+                    return Ok(());
+                }
+                self.handle_input();
+            }
+        };
+        timeout(FAREWELL_MAX, agreed).await.unwrap_or(Ok(()))
+    }
+
+    /// When something is due though nothing happens.
+    fn deadline(&mut self) -> Option<Instant> {
+        let protocol = self.door.amqp().next_deadline().map(|at| self.started + Duration::from_millis(at.0));
+        let claims = self.claims_due.map(|due| {
+            let left = due.since(self.now().wall).0;
+            Instant::now() + Duration::from_millis(left)
+        });
+        [protocol, claims].into_iter().flatten().min()
+    }
+
+    fn now(&self) -> Now {
+        now(self.started)
+    }
+}
+
+/// Both clocks.
+fn now(started: Instant) -> Now {
+    let steady = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Now { steady: Millis(steady), wall: wall_time() }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn wall_time() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

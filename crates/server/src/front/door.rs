@@ -1,0 +1,322 @@
+//! One client's connection, without its socket: AMQP events in, requests out, answers back.
+//!
+//! The shell (see [`super::connection`]) reads and writes bytes and moves requests and answers; every
+//! decision about what a client may see or has to be told is made here, on plain values, so that it
+//! can be tested without a network.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use tracing::debug;
+use vorrang_amqp::connection::{
+    Connection, Credentials, Event as Amqp, Limits, LinkEnding, LinkId, Millis, ServerConfig,
+};
+use vorrang_amqp::performative::Error;
+use vorrang_broker::access::{Action, Principal, authorise};
+use vorrang_broker::api::{Event, Link, Operation, Request, Tag};
+use vorrang_broker::shard::Broker;
+use vorrang_engine::Timestamp;
+
+use super::attach::Plan;
+use super::condition;
+use super::coordinator::Discharging;
+use super::links::{Handed, Links, Role};
+use super::management::Waiting;
+use super::pending::{Quick, Slow};
+use super::sending::Sending;
+use super::settling::Settling;
+
+/// Requests of one connection that may wait for an answer; while more do, nothing is read from it.
+const WAITING_MAX: usize = 20_000;
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Our name in `open`.
+    pub container: String,
+    /// Bounds of a connection.
+    pub limits: Limits,
+    /// Everything behind the front.
+    pub broker: Broker,
+}
+
+/// The time, on both clocks the front needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// A clock that never goes back, for the protocol's own time-outs.
+    pub steady: Millis,
+    /// Wall time, for tokens.
+    pub wall: Timestamp,
+}
+
+/// One client's connection.
+pub struct Door {
+    pub(super) shared: Arc<Shared>,
+    pub(super) amqp: Connection,
+    pub(super) links: Links,
+    pub(super) quick: Quick<Answering>,
+    pub(super) slow: Slow<Expecting>,
+    pub(super) requests: Vec<Request>,
+    pub(super) principal: Arc<Principal>,
+    /// Scratch for the sections written in front of deliveries.
+    pub(super) head: BytesMut,
+    next_number: u32,
+    principal_changed: bool,
+}
+
+/// What a quick answer is for.
+#[derive(Debug)]
+pub(super) enum Answering {
+    /// A delivery a client sent.
+    Send(Sending),
+    /// Deliveries a client settled.
+    Settle(Box<Settling>),
+}
+
+/// What a slow answer is for.
+#[derive(Debug)]
+pub(super) enum Expecting {
+    /// A link to attach.
+    Attach(Box<Plan>),
+    /// A request to a `$management` node.
+    Management(Box<Waiting>),
+    /// A transaction to begin or end.
+    Transaction(Discharging),
+}
+
+impl Door {
+    /// A connection that was just accepted.
+    #[must_use]
+    pub fn new(shared: Arc<Shared>, now: Now) -> Door {
+        let config = ServerConfig::new(shared.container.as_str());
+        let amqp = Connection::server(config, shared.limits.clone(), now.steady);
+        Door {
+            shared,
+            amqp,
+            links: Links::default(),
+            quick: Quick::new(),
+            slow: Slow::new(),
+            requests: Vec::new(),
+            principal: Arc::new(Principal::anonymous()),
+            head: BytesMut::new(),
+            next_number: 0,
+            principal_changed: false,
+        }
+    }
+
+    /// The protocol engine, for the shell to feed and to drain.
+    pub fn amqp(&mut self) -> &mut Connection {
+        &mut self.amqp
+    }
+
+    /// Handles everything the protocol engine has to tell.
+    pub fn pump(&mut self, now: Now) {
+        while let Some(event) = self.amqp.next_event() {
+            self.on_amqp(event, now);
+        }
+    }
+
+    /// Requests for the broker, in order.
+    pub fn take_requests(&mut self, into: &mut Vec<Request>) {
+        into.append(&mut self.requests);
+    }
+
+    /// Whether there are any.
+    #[must_use]
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// The client's rights, if they changed since this was last asked.
+    pub fn take_principal(&mut self) -> Option<Arc<Principal>> {
+        std::mem::take(&mut self.principal_changed).then(|| Arc::clone(&self.principal))
+    }
+
+    /// Whether so much waits for the broker that the client has to wait too.
+    #[must_use]
+    pub fn is_saturated(&self) -> bool {
+        self.quick.len() + self.slow.len() >= WAITING_MAX
+    }
+
+    /// Handles what the broker has to tell.
+    pub fn on_broker(&mut self, event: Event, now: Now) {
+        match event {
+            Event::Accepted { first, count } => {
+                for step in 0..count {
+                    self.sent(Tag(first.0.wrapping_add(step) & (u32::MAX >> 1)), Ok(()));
+                }
+            }
+            Event::Reply { tag, reply } => self.answered(tag, Ok(super::Answered::Reply(reply)), now),
+            Event::Answer { tag, answer } => self.answered(tag, Ok(super::Answered::Answer(answer)), now),
+            Event::Refused { tag, refused } => self.answered(tag, Err(refused), now),
+            Event::Deliver { link, delivery, body } => {
+                self.deliver(link, Box::new(Handed { delivery, body }));
+            }
+            Event::Drained { link } => self.drained(link),
+            Event::Detached { link, refused } => self.detached(link, &refused),
+            Event::Stopped { reason } => self.close(&reason),
+        }
+    }
+
+    /// Closes the connection because the broker stops; clients reconnect on this condition.
+    pub fn close(&mut self, reason: &str) {
+        // A connection that is closing already needs no second reason.
+        let _ = self.amqp.close(Some(Error::new("amqp:connection:forced", reason)));
+    }
+
+    /// Ends links whose right has run out, and says when to look again.
+    pub fn check_claims(&mut self, now: Now) -> Option<Timestamp> {
+        let mut ended = Vec::new();
+        let mut next = Timestamp::NEVER;
+        for entry in self.links.iter() {
+            let (action, scopes) = match &entry.role {
+                Role::Sender(sender) => (Action::Send, std::slice::from_ref(&sender.scope)),
+                Role::Receiver(receiver) => (Action::Receive, receiver.scopes.as_slice()),
+                _ => continue,
+            };
+            for scope in scopes {
+                match authorise(&self.principal, action, scope, now.wall) {
+                    Ok(until) => next = next.min(until),
+                    Err(denied) => ended.push((entry.id, condition::told(&denied.into(), ""))),
+                }
+            }
+        }
+        for (link, told) in ended {
+            self.detach(link, told.error());
+        }
+        (next < Timestamp::NEVER).then_some(next)
+    }
+
+    /// Whether answers are still owed to the client for what it sent or settled.
+    #[must_use]
+    pub fn owes_answers(&self) -> bool {
+        self.quick.len() > 0
+    }
+
+    /// Asks the broker something quick.
+    pub(super) fn ask_quickly(&mut self, answering: Answering, operation: Operation) {
+        let tag = self.quick.push(answering);
+        self.requests.push(Request { tag, operation });
+    }
+
+    /// Asks the broker something that may take its time.
+    pub(super) fn ask(&mut self, expecting: Expecting, operation: Operation) {
+        let tag = self.slow.push(expecting);
+        self.requests.push(Request { tag, operation });
+    }
+
+    /// Tells the broker something that has no answer.
+    pub(super) fn tell(&mut self, operation: Operation) {
+        self.requests.push(Request { tag: Tag(u32::MAX), operation });
+    }
+
+    /// A number for a new receiver.
+    pub(super) fn take_number(&mut self) -> Link {
+        let number = Link(self.next_number);
+        self.next_number = self.next_number.wrapping_add(1);
+        number
+    }
+
+    /// The client has proven something new about itself.
+    pub(super) fn now_is(&mut self, principal: Principal) {
+        self.principal = Arc::new(principal);
+        self.principal_changed = true;
+    }
+
+    /// Ends a link from our side.
+    pub(super) fn detach(&mut self, link: LinkId, error: Error) {
+        // A link the client has just detached itself is gone already.
+        let _ = self.amqp.detach(link, true, Some(error));
+        self.forget(link);
+    }
+
+    fn on_amqp(&mut self, event: Amqp, now: Now) {
+        match event {
+            Amqp::Credentials(credentials) => self.log_in(&credentials),
+            Amqp::Opened(open) => debug!(container = ?open.container_id, "connection opened"),
+            Amqp::Attach(request) => self.attach(*request),
+            Amqp::AttachCancelled { link } => self.forget(link),
+            Amqp::LinkEnded { link, ending } => {
+                if let LinkEnding::Violation(violation) = &ending {
+                    debug!(%violation, "link ended by a violation");
+                }
+                self.forget(link);
+            }
+            Amqp::Delivery(delivery) => self.received(delivery, now),
+            Amqp::TooLarge { link, delivery, settled, limit } => {
+                self.too_large(link, delivery, settled, limit);
+            }
+            Amqp::Credit { link, credit, drain } => self.credit(link, credit, drain),
+            Amqp::Settlement(settlement) => self.settled(settlement),
+            Amqp::WindowOpened { session } => self.window_opened(session),
+            Amqp::Closed(closed) => debug!(?closed, "connection closed"),
+            // Both happen on links and sessions that we begin, and we begin none.
+            Amqp::Attached { .. } | Amqp::Drained { .. } | Amqp::SessionEnded { .. } => {}
+        }
+    }
+
+    /// SASL PLAIN: a key's name and the key itself.
+    fn log_in(&mut self, credentials: &Credentials) {
+        let granted = match credentials {
+            Credentials::Plain(plain) => {
+                self.shared.broker.keys().log_in(plain.user.as_str(), plain.password.as_str()).ok()
+            }
+            // The transport proves no identity: TLS asks clients for no certificate.
+            Credentials::External { .. } => None,
+        };
+        // The peer may have gone meanwhile; then there is nobody to answer.
+        let _ = match granted {
+            Some(grants) => {
+                self.now_is(Principal::with_grants(grants));
+                self.amqp.accept_credentials()
+            }
+            None => self.amqp.refuse_credentials(),
+        };
+    }
+
+    fn answered(&mut self, tag: Tag, outcome: super::Outcome, now: Now) {
+        if Quick::<Answering>::owns(tag) {
+            match self.quick.take(tag) {
+                Some(Answering::Send(sending)) => self.send_answered(sending, outcome.map(drop)),
+                Some(Answering::Settle(settling)) => self.settle_answered(*settling, outcome.map(drop)),
+                None => {}
+            }
+            return;
+        }
+        match self.slow.take(tag) {
+            Some(Expecting::Attach(plan)) => self.attach_answered(*plan, outcome, now),
+            Some(Expecting::Management(waiting)) => self.management_answered(*waiting, outcome),
+            Some(Expecting::Transaction(discharging)) => self.transaction_answered(&discharging, outcome),
+            None => {}
+        }
+    }
+
+    fn sent(&mut self, tag: Tag, outcome: Result<(), vorrang_broker::api::Refused>) {
+        if let Some(Answering::Send(sending)) = self.quick.take(tag) {
+            self.send_answered(sending, outcome);
+        }
+    }
+
+    /// Cleans up after a link that is gone.
+    fn forget(&mut self, link: LinkId) {
+        let Some(entry) = self.links.remove(link) else { return };
+        let number = match entry.role {
+            Role::Pending(number) => number,
+            Role::Receiver(receiver) => {
+                self.give_back(&receiver);
+                Some(receiver.number)
+            }
+            _ => None,
+        };
+        if let Some(number) = number {
+            self.links.forget_number(number);
+            self.tell(Operation::Detach { link: number });
+        }
+    }
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").field("links", &self.links).finish_non_exhaustive()
+    }
+}

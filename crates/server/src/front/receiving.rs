@@ -1,0 +1,203 @@
+//! Messages to clients: as far as their credit, their window and their reading go.
+//!
+//! The broker hands out no more than the credit it was told of, so what is held here (because the
+//! peer's session window is closed or it does not read) is bounded by that credit.
+
+use vorrang_amqp::Uuid;
+use vorrang_amqp::connection::{LinkId, Outgoing, SendError, SessionId};
+use vorrang_amqp::message::Message;
+use vorrang_amqp::performative::DeliveryTag;
+use vorrang_broker::api::{Link, Operation, Refused};
+use vorrang_engine::LockToken;
+use vorrang_engine::command::Settlement;
+use vorrang_engine::message::Delivery;
+
+use super::condition;
+use super::door::Door;
+use super::links::{Handed, Held, Receiver, Role};
+use super::message::{Purpose, write_outgoing};
+use super::rpc;
+
+impl Door {
+    /// The client changed its credit.
+    pub(super) fn credit(&mut self, link: LinkId, credit: u32, drain: bool) {
+        match self.links.role(link) {
+            Some(Role::Receiver(receiver)) => {
+                let limit = receiver.sent.wrapping_add(credit);
+                let operation = Operation::Credit { link: receiver.number, limit, drain };
+                self.tell(operation);
+            }
+            Some(Role::Responses(_)) => {
+                rpc::flush(&mut self.amqp, &mut self.links, link);
+                if drain {
+                    // A link that is gone needs no answer.
+                    let _ = self.amqp.drained(link);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The broker hands out a message.
+    pub(super) fn deliver(&mut self, number: Link, handed: Box<Handed>) {
+        let link = self.links.of_number(number);
+        let Some((link, Role::Receiver(receiver))) =
+            link.and_then(|link| Some((link, self.links.role(link)?)))
+        else {
+            return self.release(&handed.delivery);
+        };
+        receiver.held.push_back(Held::Delivery(handed));
+        if receiver.held.len() == 1 {
+            self.write_held(link);
+        }
+    }
+
+    /// The broker has nothing more for a draining receiver.
+    pub(super) fn drained(&mut self, number: Link) {
+        let Some(link) = self.links.of_number(number) else { return };
+        let Some(Role::Receiver(receiver)) = self.links.role(link) else { return };
+        receiver.held.push_back(Held::Drained);
+        if receiver.held.len() == 1 {
+            self.write_held(link);
+        }
+    }
+
+    /// The broker ended a receiver.
+    pub(super) fn detached(&mut self, number: Link, refused: &Refused) {
+        let Some(link) = self.links.of_number(number) else { return };
+        let path = match self.links.role(link) {
+            Some(Role::Receiver(receiver)) => receiver.path.clone(),
+            _ => Box::default(),
+        };
+        self.detach(link, condition::told(refused, &path).error());
+    }
+
+    /// A session takes transfers again.
+    pub(super) fn window_opened(&mut self, session: SessionId) {
+        let waiting: Vec<LinkId> =
+            self.links.iter().filter(|entry| entry.session == session).map(|entry| entry.id).collect();
+        for link in waiting {
+            rpc::flush(&mut self.amqp, &mut self.links, link);
+            self.write_held(link);
+        }
+    }
+
+    /// Goes on writing what is held back, after output was taken.
+    pub fn resume_output(&mut self) {
+        let waiting: Vec<LinkId> = self
+            .links
+            .iter()
+            .filter(|entry| match &entry.role {
+                Role::Receiver(receiver) => !receiver.held.is_empty(),
+                Role::Responses(responses) => !responses.waiting.is_empty(),
+                _ => false,
+            })
+            .map(|entry| entry.id)
+            .collect();
+        for link in waiting {
+            rpc::flush(&mut self.amqp, &mut self.links, link);
+            self.write_held(link);
+        }
+    }
+
+    /// Writes as much of what is held as the peer takes now.
+    fn write_held(&mut self, link: LinkId) {
+        loop {
+            let Some(Role::Receiver(receiver)) = self.links.role(link) else { return };
+            match receiver.held.pop_front() {
+                None => return,
+                // A link that is gone needs no answer.
+                Some(Held::Drained) => drop(self.amqp.drained(link)),
+                Some(Held::Delivery(handed)) => {
+                    if let Err(handed) = self.write(link, handed) {
+                        if let Some(Role::Receiver(receiver)) = self.links.role(link) {
+                            receiver.held.push_front(Held::Delivery(handed));
+                        }
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes one delivery, or gives it back if the peer cannot take it now.
+    fn write(&mut self, link: LinkId, mut handed: Box<Handed>) -> Result<(), Box<Handed>> {
+        let (location, size) = (handed.delivery.location, handed.delivery.size);
+        let read = || self.shared.broker.payloads().read(location, size).map_err(|error| error.to_string());
+        let body = handed.body.take().map_or_else(read, Ok);
+        let parsed = body.and_then(|body| {
+            let message = Message::parse(body.bytes.clone()).map_err(|error| error.to_string())?;
+            Ok((message, body))
+        });
+        let (message, body) = match parsed {
+            Ok(parsed) => parsed,
+            Err(reason) => {
+                self.unreadable(link, &handed.delivery, &reason);
+                return Ok(());
+            }
+        };
+        let delivery = &handed.delivery;
+        self.head.clear();
+        let tail = write_outgoing(delivery, &message, body.assigned_id, Purpose::Deliver, &mut self.head);
+        let Some(Role::Receiver(receiver)) = self.links.role(link) else { return Ok(()) };
+        let outgoing = Outgoing {
+            tag: tag(delivery),
+            message_format: 0,
+            settled: receiver.settled,
+            state: None,
+            head: &self.head,
+            tail: &tail,
+            key: delivery.token.map_or(0, |token| token.0),
+        };
+        match self.amqp.send(link, &outgoing) {
+            Ok(_) => {
+                receiver.sent = receiver.sent.wrapping_add(1);
+                if let Some(token) = delivery.token.filter(|_| receiver.mailboxes.len() > 1) {
+                    receiver.origins.insert(token, delivery.mailbox);
+                }
+            }
+            Err(SendError::Gone) => self.release(delivery),
+            // The credit was taken back while the message was on its way: so is the message.
+            Err(SendError::NoCredit) => {
+                receiver.sent = receiver.sent.wrapping_add(1);
+                self.release(delivery);
+            }
+            Err(SendError::WindowClosed | SendError::OutputFull { .. } | SendError::UnsettledFull { .. }) => {
+                handed.body = Some(body);
+                return Err(handed);
+            }
+        }
+        Ok(())
+    }
+
+    /// A stored message that cannot be read: the client is told, the message stays where it is.
+    fn unreadable(&mut self, link: LinkId, delivery: &Delivery, reason: &str) {
+        tracing::error!(sequence = delivery.sequence.0, reason, "a stored message cannot be read");
+        let error = vorrang_amqp::performative::Error::new(
+            condition::name::INTERNAL_ERROR,
+            format!("message {} cannot be read: {reason}", delivery.sequence),
+        );
+        self.detach(link, error);
+    }
+
+    /// Gives back messages that were handed out for a receiver but never written.
+    pub(super) fn give_back(&mut self, receiver: &Receiver) {
+        for held in &receiver.held {
+            if let Held::Delivery(handed) = held {
+                self.release(&handed.delivery);
+            }
+        }
+    }
+
+    fn release(&mut self, delivery: &Delivery) {
+        if let Some(token) = delivery.token {
+            self.settle_silently(delivery.mailbox, token, Settlement::Release);
+        }
+    }
+}
+
+/// The lock token as .NET lays it out; any unique tag where there is no lock.
+fn tag(delivery: &Delivery) -> DeliveryTag {
+    let number = delivery.token.unwrap_or(LockToken(u128::from(delivery.sequence.0)));
+    DeliveryTag::from(Uuid::from_bytes(number.0.to_be_bytes()).to_dotnet_bytes())
+}

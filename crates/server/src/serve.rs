@@ -1,0 +1,313 @@
+//! Everything put together: data, broker, doors; from start to graceful stop.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, info, warn};
+use vorrang_amqp::connection::Limits;
+use vorrang_broker::shard::{self, Broker, OpenError, Stopped};
+use vorrang_engine::entity::authorization::{AuthorizationRule, Rights, Secret};
+use vorrang_log::disk::{Disk, DiskError, RealDisk};
+
+use crate::definitions::{apply, emulator};
+use crate::front::connection::{self, wall_time};
+use crate::front::door::Shared;
+use crate::front::message::StoredMessages;
+use crate::http::{self, ServeWebSocket};
+use crate::listener::{Accepted, BindError, Listener};
+use crate::operator::{Operator, Unanswered};
+use crate::root_key;
+use crate::settings::Settings;
+use crate::stop::{Stop, StopSwitch};
+use crate::tls;
+use crate::transport::Transport;
+
+/// Why the server does not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The data directory cannot be made.
+    #[error("cannot make the data directory {}: {source}", path.display())]
+    DataDirectory {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The data directory cannot be used.
+    #[error("cannot use the data directory {}: {source}", path.display())]
+    Disk {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: DiskError,
+    },
+    /// The data cannot be read.
+    #[error("cannot open the data in {}: {source}", path.display())]
+    Open {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: Box<OpenError>,
+    },
+    /// The root key cannot be had.
+    #[error(transparent)]
+    RootKey(#[from] root_key::Error),
+    /// TLS cannot be offered.
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+    /// A port cannot be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A definitions file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    DefinitionsFile {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A definitions file is wrong.
+    #[error("{} cannot be used:\n{problems}", path.display())]
+    Definitions {
+        /// Which.
+        path: PathBuf,
+        /// Everything that is wrong with it.
+        problems: emulator::Problems,
+    },
+    /// A definition was refused.
+    #[error("{}: {source}", path.display())]
+    Apply {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<apply::Error>,
+    },
+    /// The broker stopped while starting.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The broker stopped by itself: the disk failed.
+    #[error("the broker stopped to keep what it has acknowledged safe: {reason}")]
+    Failed {
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// The broker stopped before it answered.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// The system does not say where a door is.
+    #[error("cannot find out the address of a door: {0}")]
+    Address(#[source] io::Error),
+}
+
+/// What the operator needs to know once the doors are open.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// Where plain AMQP is.
+    pub amqp: SocketAddr,
+    /// Where AMQP on TLS is.
+    pub amqps: SocketAddr,
+    /// Where HTTP is.
+    pub http: SocketAddr,
+    /// Where HTTPS and WebSocket are.
+    pub https: SocketAddr,
+    /// The key text that opens the namespace.
+    pub root_key: String,
+    /// Whether an emulator configuration was applied.
+    pub emulator: bool,
+}
+
+/// The four doors, open and waiting.
+struct Doors {
+    amqp: Listener,
+    amqps: Listener,
+    http: Listener,
+    https: Listener,
+}
+
+/// Runs the broker until `stop`, calling `on_ready` once clients can connect.
+pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Ready)) -> Result<(), Error> {
+    let folder = settings.data_dir.clone();
+    fs::create_dir_all(&folder).map_err(|source| Error::DataDirectory { path: folder.clone(), source })?;
+    let disk = RealDisk::open(&folder).map_err(|source| Error::Disk { path: folder.clone(), source })?;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let root_key =
+        if settings.dev { root_key::EMULATOR_KEY.to_owned() } else { root_key::load_or_generate(&folder)? };
+    let broker = open_broker(&disk, &folder, &root_key)?;
+    let operator = Operator::connect(&broker)?;
+    if let Some(path) = &settings.emulator_config {
+        apply_emulator_config(path, &operator).await?;
+    }
+    let certificate = match &settings.certificate {
+        Some(files) => files.clone(),
+        None => tls::development_files(&folder, &settings.host.to_string())?,
+    };
+    let acceptor = tls::acceptor(&certificate)?;
+    let doors = open_doors(&settings).await?;
+    let ready = ready(&doors, root_key, settings.emulator_config.is_some())?;
+    let shared = Arc::new(Shared {
+        container: format!("vorrang-{:016x}", seed()),
+        limits: Limits::default(),
+        broker: broker.clone(),
+    });
+    let (switch, inner_stop) = StopSwitch::new();
+    let mut serving = serve_doors(doors, &settings, &shared, &acceptor, &inner_stop);
+    on_ready(&ready);
+    let failed = tokio::select! {
+        () = stop.requested() => None,
+        reason = operator.stopped() => Some(reason),
+    };
+    switch.stop();
+    while serving.join_next().await.is_some() {}
+    drop(operator);
+    drop(shared);
+    broker.stop();
+    info!("stopped");
+    match failed {
+        None => Ok(()),
+        Some(reason) => Err(Error::Failed { reason }),
+    }
+}
+
+fn open_broker(disk: &Arc<dyn Disk>, folder: &Path, root_key: &str) -> Result<Broker, Error> {
+    let key = Secret::new(root_key);
+    let root = AuthorizationRule {
+        key_name: Arc::from(root_key::NAME),
+        primary_key: key.clone(),
+        secondary_key: key,
+        rights: Rights { send: true, listen: true, manage: true },
+    };
+    let settings = shard::Settings {
+        limits: vorrang_engine::Limits::default(),
+        log: vorrang_log::Options::default(),
+        decode: Arc::new(StoredMessages),
+        keys: vec![root],
+    };
+    let broker = Broker::open(disk, settings, Arc::new(wall_time))
+        .map_err(|source| Error::Open { path: folder.to_path_buf(), source: Box::new(source) })?;
+    info!(folder = %folder.display(), findings = ?broker.findings(), "data opened");
+    Ok(broker)
+}
+
+async fn apply_emulator_config(path: &Path, operator: &Operator) -> Result<(), Error> {
+    let unreadable = |source| Error::DefinitionsFile { path: path.to_path_buf(), source };
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let definitions = emulator::parse(&text)
+        .map_err(|problems| Error::Definitions { path: path.to_path_buf(), problems })?;
+    let refused = |source| Error::Apply { path: path.to_path_buf(), source: Box::new(source) };
+    apply::apply(&definitions, operator).await.map_err(refused)
+}
+
+async fn open_doors(settings: &Settings) -> Result<Doors, BindError> {
+    let connections = Arc::new(Semaphore::new(settings.bounds.connections_max));
+    let requests = Arc::new(Semaphore::new(settings.bounds.http_connections_max));
+    let (plain, ports) = (settings.plain_host(), settings.ports);
+    if plain != settings.host {
+        warn!(
+            "plain AMQP and HTTP stay on {plain}: keys would cross the network unencrypted; clients elsewhere use the \
+             TLS ports, or start with --danger-plain-remote"
+        );
+    }
+    Ok(Doors {
+        amqp: Listener::bind("AMQP", plain, ports.amqp, Arc::clone(&connections)).await?,
+        amqps: Listener::bind("AMQP over TLS", settings.host, ports.amqps, Arc::clone(&connections)).await?,
+        http: Listener::bind("HTTP", plain, ports.http, Arc::clone(&requests)).await?,
+        https: Listener::bind("HTTPS", settings.host, ports.https, requests).await?,
+    })
+}
+
+fn ready(doors: &Doors, root_key: String, emulator: bool) -> Result<Ready, Error> {
+    Ok(Ready {
+        amqp: doors.amqp.address().map_err(Error::Address)?,
+        amqps: doors.amqps.address().map_err(Error::Address)?,
+        http: doors.http.address().map_err(Error::Address)?,
+        https: doors.https.address().map_err(Error::Address)?,
+        root_key,
+        emulator,
+    })
+}
+
+fn serve_doors(
+    doors: Doors,
+    settings: &Settings,
+    shared: &Arc<Shared>,
+    acceptor: &TlsAcceptor,
+    stop: &Stop,
+) -> JoinSet<()> {
+    let handshake_max = settings.bounds.handshake_max;
+    let mut serving = JoinSet::new();
+    serving.spawn(doors.amqp.serve(stop.clone(), {
+        let (shared, stop) = (Arc::clone(shared), stop.clone());
+        move |accepted: Accepted| {
+            let (shared, stop) = (Arc::clone(&shared), stop.clone());
+            async move {
+                let Accepted { stream, peer, place } = accepted;
+                connection::serve(stream, peer, Transport::Plain, shared, stop).await;
+                drop(place);
+            }
+        }
+    }));
+    serving.spawn(doors.amqps.serve(stop.clone(), {
+        let (shared, stop, acceptor) = (Arc::clone(shared), stop.clone(), acceptor.clone());
+        move |accepted: Accepted| {
+            let (shared, stop, acceptor) = (Arc::clone(&shared), stop.clone(), acceptor.clone());
+            async move {
+                let Accepted { stream, peer, place } = accepted;
+                match timeout(handshake_max, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => connection::serve(stream, peer, Transport::Tls, shared, stop).await,
+                    Ok(Err(error)) => debug!(%peer, %error, "no TLS handshake"),
+                    Err(_) => debug!(%peer, "the TLS handshake took too long"),
+                }
+                drop(place);
+            }
+        }
+    }));
+    serving.spawn(doors.http.serve(stop.clone(), {
+        let (shared, stop) = (Arc::clone(shared), stop.clone());
+        move |accepted: Accepted| {
+            let router = http::router(websocket_server(&shared, accepted.peer, &stop));
+            let stop = stop.clone();
+            async move {
+                http::serve(accepted.stream, router, handshake_max, stop).await;
+                drop(accepted.place);
+            }
+        }
+    }));
+    serving.spawn(doors.https.serve(stop.clone(), {
+        let (shared, stop, acceptor) = (Arc::clone(shared), stop.clone(), acceptor.clone());
+        move |accepted: Accepted| {
+            let router = http::router(websocket_server(&shared, accepted.peer, &stop));
+            let (stop, acceptor) = (stop.clone(), acceptor.clone());
+            async move {
+                let Accepted { stream, peer, place } = accepted;
+                match timeout(handshake_max, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => http::serve(stream, router, handshake_max, stop).await,
+                    Ok(Err(error)) => debug!(%peer, %error, "no TLS handshake"),
+                    Err(_) => debug!(%peer, "the TLS handshake took too long"),
+                }
+                drop(place);
+            }
+        }
+    }));
+    serving
+}
+
+/// Serves AMQP on a WebSocket once it is upgraded.
+fn websocket_server(shared: &Arc<Shared>, peer: SocketAddr, stop: &Stop) -> ServeWebSocket {
+    let (shared, stop) = (Arc::clone(shared), stop.clone());
+    Arc::new(move |socket| {
+        let (shared, stop) = (Arc::clone(&shared), stop.clone());
+        Box::pin(connection::serve(socket, peer, Transport::WebSocket, shared, stop))
+    })
+}
+
+/// A number that tells this run from others; nothing secret depends on it.
+fn seed() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| wall_time().0)
+}

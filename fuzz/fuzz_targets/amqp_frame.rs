@@ -1,0 +1,5 @@
+//! AMQP frames.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| vorrang_amqp::fuzzing::check_frame(bytes));
