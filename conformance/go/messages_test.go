@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,12 +180,11 @@ func TestEverySubscriptionGetsItsOwnCopy(t *testing.T) {
 	}
 }
 
-// N15
+// N15: a refused link surfaces as the error of the wire, not as one of the SDK's codes.
 func TestAMissingQueueIsNamed(t *testing.T) {
 	b := connect(t)
 	err := b.sender("no-such-queue").SendMessage(b.ctx, &azservicebus.Message{Body: []byte("lost")}, nil)
-	var failure *azservicebus.Error
-	if !errors.As(err, &failure) || failure.Code != azservicebus.CodeNotFound {
+	if err == nil || !strings.Contains(err.Error(), "amqp:not-found") {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -5,7 +5,7 @@ const assert = require("node:assert/strict");
 const test = require("node:test");
 const { withClient, send, receive, take } = require("./bus");
 
-const withHeader = (text, priority) => ({ bodyType: "data", body: JSON.stringify(text), header: { priority } });
+const withHeader = (text, priority) => ({ bodyType: "data", body: text, header: { priority } });
 const withProperty = (body, priority) => ({ body, applicationProperties: { Priority: priority } });
 
 test("the header orders deliveries", () =>

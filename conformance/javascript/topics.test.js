@@ -29,7 +29,7 @@ test("declared rules choose and change the copies", () =>
     assert.deepEqual(await take(client.createReceiver("orders", "all"), 2), ["urgent", "dear"]);
     const [marked] = await receive(client.createReceiver("orders", "marked"));
     assert.equal(marked.subject, "marked");
-    assert.deepEqual({ ...marked.applicationProperties }, { amount: 500, size: "large" });
+    assert.deepEqual({ ...marked.applicationProperties }, { amount: 500, size: "large", RuleName: "mark-large" });
   }));
 
 test("rules are created, listed and deleted", () =>
@@ -58,12 +58,12 @@ test("rules are created, listed and deleted", () =>
 
 test("a rule's action changes the copy", () =>
   withClient(async (client) => {
-    const manager = client.createRuleManager("managed", "actions");
+    const manager = client.createRuleManager("managed-actions", "actions");
     await manager.deleteRule("$Default");
     await manager.createRule("mark", { sqlExpression: "total > 100" }, { sqlExpression: "SET vip = TRUE; REMOVE total" });
-    await send(client, "managed", { body: "dear", applicationProperties: { total: 500, other: "kept" } });
-    const receiver = client.createReceiver("managed", "actions");
+    await send(client, "managed-actions", { body: "dear", applicationProperties: { total: 500, other: "kept" } });
+    const receiver = client.createReceiver("managed-actions", "actions");
     const [message] = await receive(receiver);
-    assert.deepEqual({ ...message.applicationProperties }, { other: "kept", vip: true });
+    assert.deepEqual({ ...message.applicationProperties }, { other: "kept", vip: true, RuleName: "mark" });
     await receiver.completeMessage(message);
   }));

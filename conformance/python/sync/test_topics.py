@@ -51,7 +51,7 @@ def test_rules_choose_and_actions_change_only_the_copy(publish, take_all):
 
     [marked] = take_all("orders", "marked")
     assert (str(marked), marked.subject) == ("dear", "marked")
-    assert marked.application_properties == {b"amount": 500, b"size": b"large"}
+    assert marked.application_properties == {b"amount": 500, b"size": b"large", b"RuleName": b"mark-large"}
 
     everything = {str(message): message for message in take_all("orders", "all")}
     assert set(everything) == {"urgent", "cheap", "dear", "bare"}
