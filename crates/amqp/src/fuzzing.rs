@@ -85,6 +85,7 @@ pub fn check_frame(input: &[u8]) {
 /// Reads `input` as a message and checks:
 ///
 /// - every section lies where the layout says, in order;
+/// - the short way for properties and the general reader agree;
 /// - rebuilt, it has the new header and, byte for byte, the old bare message.
 pub fn check_message(input: &[u8]) {
     let source = Bytes::copy_from_slice(input);
@@ -114,6 +115,11 @@ pub fn check_message(input: &[u8]) {
     }
     let data: usize = message.data().map(|part| part.len()).sum();
     assert!(data <= source.len(), "data lies inside the message");
+    assert_eq!(
+        message.properties(),
+        message.properties_carefully(),
+        "the quick and the careful way read the same properties"
+    );
     check_rebuilt(&message);
     if let Ok(properties) = message.properties() {
         check_properties_change(&message, &properties.unwrap_or_default());

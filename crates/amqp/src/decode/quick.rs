@@ -1,7 +1,7 @@
-//! Short ways for the three performatives that make up nearly all traffic: transfer, disposition and flow.
+//! Short ways for what makes up nearly all traffic: transfer, disposition, flow, and the properties of messages.
 //!
 //! They know only what clients send all the time: plain encodings, no delivery state but accepted and released, no
-//! properties. At the first surprise they answer `None` and leave it to the general reader, which understands
+//! flow properties. At the first surprise they answer `None` and leave it to the general reader, which understands
 //! everything and finds the words for what is wrong. Where they answer, they answer the same; a property test and
 //! the fuzz targets hold them to it.
 
@@ -12,11 +12,17 @@
               inlined, the fields stay in registers and are written once, into the frame"
 )]
 
+use bytes::Bytes;
+
 use crate::constructor as code;
 use crate::descriptor;
+use crate::message::{MessageId, Properties};
 use crate::performative::{
     DELIVERY_TAG_BYTES_MAX, DeliveryState, DeliveryTag, Disposition, Flow, LinkFlow, Role, Transfer,
 };
+use crate::text::{Symbol, Text, is_utf8};
+use crate::uuid::Uuid;
+use crate::value::Timestamp;
 
 /// A place in a field list.
 #[derive(Clone, Copy)]
@@ -132,6 +138,43 @@ impl<'b> Fields<'b> {
         Some(Some(state))
     }
 
+    /// A string or symbol in its short form, shared with `source`.
+    #[inline(always)]
+    fn text(&mut self, source: &Bytes) -> Option<Option<Text>> {
+        if !self.present()? {
+            return Some(None);
+        }
+        let [code::STRING_8 | code::SYMBOL_8, length, rest @ ..] = self.rest else { return None };
+        let (text, rest) = rest.split_at_checked(usize::from(*length))?;
+        self.rest = rest;
+        is_utf8(text).then(|| Some(Text::from_checked(source.slice_ref(text))))
+    }
+
+    #[inline(always)]
+    fn timestamp(&mut self) -> Option<Option<Timestamp>> {
+        if !self.present()? {
+            return Some(None);
+        }
+        let [code::TIMESTAMP, rest @ ..] = self.rest else { return None };
+        let (ms, rest) = rest.split_first_chunk::<8>()?;
+        self.rest = rest;
+        Some(Some(Timestamp(i64::from_be_bytes(*ms))))
+    }
+
+    /// A message id that is a string or a UUID.
+    #[inline(always)]
+    fn message_id(&mut self, source: &Bytes) -> Option<Option<MessageId>> {
+        if let [code::UUID, rest @ ..] = self.rest
+            && self.left > 0
+        {
+            let (uuid, rest) = rest.split_first_chunk::<16>()?;
+            self.rest = rest;
+            self.left = self.left.saturating_sub(1);
+            return Some(Some(MessageId::Uuid(Uuid::from_bytes(*uuid))));
+        }
+        Some(self.text(source)?.map(MessageId::String))
+    }
+
     /// Passes over a field that must be null.
     #[inline(always)]
     fn nothing(&mut self) -> Option<()> {
@@ -228,5 +271,41 @@ pub(crate) fn flow(bytes: &[u8]) -> Option<Flow> {
         link,
         echo,
         properties: None,
+    })
+}
+
+/// The properties whose field list is `bytes`, a part of `source`.
+///
+/// Symbols are taken for strings in the place of a message id, as the general reader does.
+pub(crate) fn properties(bytes: &[u8], source: &Bytes) -> Option<Properties> {
+    let (mut fields, behind) = fields(bytes)?;
+    let message_id = fields.message_id(source)?;
+    fields.nothing()?;
+    let to = fields.text(source)?;
+    let subject = fields.text(source)?;
+    let reply_to = fields.text(source)?;
+    let correlation_id = fields.message_id(source)?;
+    let content_type = fields.text(source)?;
+    let content_encoding = fields.text(source)?;
+    let absolute_expiry_time = fields.timestamp()?;
+    let creation_time = fields.timestamp()?;
+    let group_id = fields.text(source)?;
+    let group_sequence = fields.uint()?;
+    let reply_to_group_id = fields.text(source)?;
+    fields.end()?;
+    behind.is_empty().then_some(Properties {
+        message_id,
+        user_id: None,
+        to,
+        subject,
+        reply_to,
+        correlation_id,
+        content_type: content_type.map(Symbol::from),
+        content_encoding: content_encoding.map(Symbol::from),
+        absolute_expiry_time,
+        creation_time,
+        group_id,
+        group_sequence,
+        reply_to_group_id,
     })
 }

@@ -20,7 +20,7 @@ pub use properties::{MessageId, Properties};
 pub use rebuild::Changes;
 pub use write::{put_data, put_data_head, put_header, put_map_section, put_properties, put_value};
 
-use crate::decode::{Composite, Reader};
+use crate::decode::{Composite, Reader, quick};
 use crate::error::DecodeError;
 use crate::value::{Map, Value};
 
@@ -65,6 +65,15 @@ impl Message {
 
     /// The properties, if there are any.
     pub fn properties(&self) -> Result<Option<Properties>, DecodeError> {
+        let section = self.layout.properties.and_then(|section| self.encoded.get(section.value..section.end));
+        if let Some(properties) = section.and_then(|section| quick::properties(section, &self.encoded)) {
+            return Ok(Some(properties));
+        }
+        self.properties_carefully()
+    }
+
+    /// The properties, whatever their encoding.
+    pub(crate) fn properties_carefully(&self) -> Result<Option<Properties>, DecodeError> {
         self.composite(self.layout.properties)
     }
 
