@@ -40,8 +40,23 @@ impl Wire {
         let amqp = Connection::client(config, Limits::default(), Millis(0));
         let mut wire =
             Wire { socket, amqp, input: BytesMut::new(), chunks: Vec::new(), started, session: None };
+        wire.open()?;
         wire.session = Some(wire.amqp.begin().context("cannot begin a session")?);
         Ok(wire)
+    }
+
+    fn open(&mut self) -> Result<()> {
+        loop {
+            self.flush()?;
+            while let Some(event) = self.amqp.next_event() {
+                match event {
+                    Event::Opened(_) => return Ok(()),
+                    Event::Closed(closed) => bail!("connection closed: {closed:?}"),
+                    _ => {}
+                }
+            }
+            self.read()?;
+        }
     }
 
     /// Attaches a link and waits for the answer.

@@ -17,7 +17,7 @@ use vorrang_filter::{Filter, Parameters, Sql};
 
 use super::address::Address;
 use super::condition::{self, Told, name};
-use super::door::{Door, Expecting, Now};
+use super::door::{Door, Expecting};
 use super::links::{Managed, Node, Receiver, Responses, Role, Sender};
 use super::sending::CREDIT;
 use super::{Answered, Outcome};
@@ -64,7 +64,6 @@ struct Attaching {
     number: Link,
     mailboxes: Vec<MailboxId>,
     path: Box<str>,
-    scopes: Vec<Scope>,
     mode: ReceiveMode,
 }
 
@@ -155,7 +154,7 @@ impl Door {
     }
 
     /// The broker has answered a step of a plan.
-    pub(super) fn attach_answered(&mut self, plan: Plan, outcome: Outcome, _: Now) {
+    pub(super) fn attach_answered(&mut self, plan: Plan, outcome: Outcome) {
         let link = plan.link;
         if self.links.entry(link).is_none() {
             return; // the client gave up; forgetting the link told the broker
@@ -249,6 +248,7 @@ impl Door {
             ..AttachReply::default()
         };
         self.accept(link, attach, Role::Sender(Box::new(sender)), reply);
+        self.claims_changed();
         Ok(())
     }
 
@@ -310,7 +310,6 @@ impl Door {
             number,
             mailboxes: mailboxes.to_vec(),
             path: paths.join("|").into(),
-            scopes: found.iter().map(|(path, _)| Scope::of_entity(path)).collect(),
             mode,
         };
         if let Some(role) = self.links.role(link) {
@@ -342,7 +341,6 @@ impl Door {
             number: attaching.number,
             mailboxes: attaching.mailboxes,
             path: attaching.path,
-            scopes: attaching.scopes,
             settled: attaching.mode == ReceiveMode::ReceiveAndDelete,
             group: session.map(|(session, _)| session),
             sent: 0,

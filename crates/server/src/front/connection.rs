@@ -87,7 +87,6 @@ struct Shell<S> {
     read_bytes: usize,
     output: Vec<Bytes>,
     started: Instant,
-    claims_due: Option<Timestamp>,
 }
 
 /// What woke a connection up.
@@ -113,7 +112,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             read_bytes: READ_BYTES_MIN,
             output: Vec::new(),
             started,
-            claims_due: None,
         })
     }
 
@@ -144,12 +142,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             let events = self.letterbox.take();
             let busy = !events.is_empty();
             for event in events {
-                self.door.on_broker(event, now);
+                self.door.on_broker(event);
             }
             self.door.pump(now);
             if let Some(principal) = self.door.take_principal() {
                 self.broker.become_principal(principal).map_err(io::Error::other)?;
-                self.claims_due = self.door.check_claims(now);
+            }
+            if self.door.claims_due().is_some_and(|due| now.wall >= due) {
+                self.door.check_claims(now);
             }
             let asked = self.door.has_requests();
             if asked {
@@ -216,9 +216,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
     fn on_time(&mut self) {
         let now = self.now();
         self.door.amqp().on_time(now.steady);
-        if self.claims_due.is_some_and(|due| now.wall >= due) {
-            self.claims_due = self.door.check_claims(now);
-        }
     }
 
     /// Writes everything that waits; whether there was anything.
@@ -290,7 +287,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
     /// When something is due though nothing happens.
     fn deadline(&mut self) -> Option<Instant> {
         let protocol = self.door.amqp().next_deadline().map(|at| self.started + Duration::from_millis(at.0));
-        let claims = self.claims_due.map(|due| {
+        let claims = self.door.claims_due().map(|due| {
             let left = due.since(self.now().wall).0;
             Instant::now() + Duration::from_millis(left)
         });

@@ -62,6 +62,7 @@ pub struct Door {
     pub(super) head: BytesMut,
     next_number: u32,
     principal_changed: bool,
+    claims_due: Option<Timestamp>,
 }
 
 /// What a quick answer is for.
@@ -101,6 +102,7 @@ impl Door {
             head: BytesMut::new(),
             next_number: 0,
             principal_changed: false,
+            claims_due: None,
         }
     }
 
@@ -139,16 +141,16 @@ impl Door {
     }
 
     /// Handles what the broker has to tell.
-    pub fn on_broker(&mut self, event: Event, now: Now) {
+    pub fn on_broker(&mut self, event: Event) {
         match event {
             Event::Accepted { first, count } => {
                 for step in 0..count {
                     self.sent(Tag(first.0.wrapping_add(step) & (u32::MAX >> 1)), Ok(()));
                 }
             }
-            Event::Reply { tag, reply } => self.answered(tag, Ok(super::Answered::Reply(reply)), now),
-            Event::Answer { tag, answer } => self.answered(tag, Ok(super::Answered::Answer(answer)), now),
-            Event::Refused { tag, refused } => self.answered(tag, Err(refused), now),
+            Event::Reply { tag, reply } => self.answered(tag, Ok(super::Answered::Reply(reply))),
+            Event::Answer { tag, answer } => self.answered(tag, Ok(super::Answered::Answer(answer))),
+            Event::Refused { tag, refused } => self.answered(tag, Err(refused)),
             Event::Deliver { link, delivery, body } => {
                 self.deliver(link, Box::new(Handed { delivery, body }));
             }
@@ -164,27 +166,35 @@ impl Door {
         let _ = self.amqp.close(Some(Error::new("amqp:connection:forced", reason)));
     }
 
-    /// Ends links whose right has run out, and says when to look again.
-    pub fn check_claims(&mut self, now: Now) -> Option<Timestamp> {
+    /// When to [check the claims](Door::check_claims) again.
+    #[must_use]
+    pub fn claims_due(&self) -> Option<Timestamp> {
+        self.claims_due
+    }
+
+    /// Ends sending links whose right has run out.
+    ///
+    /// Receivers are ended by the broker, which knows them; a sender is only known here, and without
+    /// this it would keep its link and have every message refused.
+    pub fn check_claims(&mut self, now: Now) {
         let mut ended = Vec::new();
         let mut next = Timestamp::NEVER;
         for entry in self.links.iter() {
-            let (action, scopes) = match &entry.role {
-                Role::Sender(sender) => (Action::Send, std::slice::from_ref(&sender.scope)),
-                Role::Receiver(receiver) => (Action::Receive, receiver.scopes.as_slice()),
-                _ => continue,
-            };
-            for scope in scopes {
-                match authorise(&self.principal, action, scope, now.wall) {
-                    Ok(until) => next = next.min(until),
-                    Err(denied) => ended.push((entry.id, condition::told(&denied.into(), ""))),
-                }
+            let Role::Sender(sender) = &entry.role else { continue };
+            match authorise(&self.principal, Action::Send, &sender.scope, now.wall) {
+                Ok(until) => next = next.min(until),
+                Err(denied) => ended.push((entry.id, condition::told(&denied.into(), ""))),
             }
         }
         for (link, told) in ended {
             self.detach(link, told.error());
         }
-        (next < Timestamp::NEVER).then_some(next)
+        self.claims_due = (next < Timestamp::NEVER).then_some(next);
+    }
+
+    /// Something changed that a claim may end: look at the next opportunity.
+    pub(super) fn claims_changed(&mut self) {
+        self.claims_due = Some(Timestamp::default());
     }
 
     /// Whether answers are still owed to the client for what it sent or settled.
@@ -221,6 +231,7 @@ impl Door {
     pub(super) fn now_is(&mut self, principal: Principal) {
         self.principal = Arc::new(principal);
         self.principal_changed = true;
+        self.claims_changed();
     }
 
     /// Ends a link from our side.
@@ -274,7 +285,7 @@ impl Door {
         };
     }
 
-    fn answered(&mut self, tag: Tag, outcome: super::Outcome, now: Now) {
+    fn answered(&mut self, tag: Tag, outcome: super::Outcome) {
         if Quick::<Answering>::owns(tag) {
             match self.quick.take(tag) {
                 Some(Answering::Send(sending)) => self.send_answered(sending, outcome.map(drop)),
@@ -284,7 +295,7 @@ impl Door {
             return;
         }
         match self.slow.take(tag) {
-            Some(Expecting::Attach(plan)) => self.attach_answered(*plan, outcome, now),
+            Some(Expecting::Attach(plan)) => self.attach_answered(*plan, outcome),
             Some(Expecting::Management(waiting)) => self.management_answered(*waiting, outcome),
             Some(Expecting::Transaction(discharging)) => self.transaction_answered(&discharging, outcome),
             None => {}

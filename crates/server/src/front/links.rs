@@ -74,8 +74,6 @@ pub(super) struct Receiver {
     pub(super) mailboxes: Vec<MailboxId>,
     /// The path, for error texts.
     pub(super) path: Box<str>,
-    /// Where the right to listen is needed.
-    pub(super) scopes: Vec<Scope>,
     /// Whether messages are removed when they are sent.
     pub(super) settled: bool,
     /// The session that is locked for it.

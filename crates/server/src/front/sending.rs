@@ -34,13 +34,16 @@ pub(super) struct Sending {
 impl Door {
     /// A complete delivery arrived.
     pub(super) fn received(&mut self, delivery: Delivery, now: Now) {
-        match self.links.role(delivery.link) {
-            Some(Role::Sender(_)) => self.send(delivery),
+        let link = delivery.link;
+        match self.links.role(link) {
+            Some(Role::Sender(_)) => return self.send(delivery),
             Some(Role::Requests(Node::Cbs)) => self.put_token(&delivery, now),
             Some(Role::Requests(Node::Management(_))) => self.manage(&delivery, now),
             Some(Role::Coordinator) => self.coordinate(&delivery),
-            _ => {}
+            _ => return,
         }
+        // Requests are bounded by what may wait for an answer, not by what is on its way to the disk.
+        self.top_up(link, CREDIT);
     }
 
     /// A delivery was larger than the link allows.

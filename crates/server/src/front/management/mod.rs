@@ -36,7 +36,6 @@ use super::coordinator::transaction_of;
 use super::door::{Door, Expecting, Now};
 use super::links::{Links, Managed, Node, Role};
 use super::rpc;
-use super::sending::CREDIT;
 
 /// A request whose answer the broker has not given yet.
 #[derive(Debug)]
@@ -60,7 +59,6 @@ impl Door {
         let Some(entry) = self.links.entry(delivery.link) else { return };
         let Role::Requests(Node::Management(managed)) = &entry.role else { return };
         let (managed, session) = (managed.clone(), entry.session);
-        self.top_up(delivery.link, CREDIT);
         let request = match Request::read(delivery.payload.clone()) {
             Ok(request) => request,
             // Nobody to respond to can be read from it, but a sender that waits for the outcome learns.
