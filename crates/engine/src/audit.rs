@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use crate::id::{EntityId, MailboxId, Region, Sequence};
+use crate::level::Level;
 use crate::mailbox::{Counts, Mailbox};
+use crate::observe::LevelCounts;
 use crate::state::{Pump, State};
 use crate::store::{Handle, Place, Record};
 use crate::time::Timestamp;
@@ -17,6 +19,7 @@ impl State {
     pub fn audit(&self) -> Vec<String> {
         let mut audit = Audit { state: self, problems: Vec::new() };
         audit.mailboxes();
+        audit.tallies();
         audit.places();
         audit.regions_and_sizes();
         audit.timers();
@@ -71,6 +74,39 @@ impl Audit<'_> {
             self.sessions(*id, mailbox);
         }
         self.expect(counted.is_empty(), || format!("messages without a mailbox: {counted:?}"));
+    }
+
+    /// Counts by level and place.
+    fn tallies(&mut self) {
+        let mut counted: BTreeMap<(MailboxId, Level), LevelCounts> = BTreeMap::new();
+        for (_, record) in self.state.records.iter() {
+            let counts = counted.entry((record.mailbox, record.level)).or_default();
+            let count = match record.place() {
+                Place::Listed | Place::Returned | Place::Dated => &mut counts.ready,
+                Place::Deferred => &mut counts.deferred,
+                Place::Scheduled => &mut counts.scheduled,
+                Place::Delayed => &mut counts.delayed,
+                Place::Locked | Place::LockedDeferred => &mut counts.locked,
+                Place::Transit | Place::Nowhere => continue,
+            };
+            *count = count.saturating_add(1);
+        }
+        for (id, mailbox) in &self.state.mailboxes {
+            for (level, lane) in mailbox.lanes.iter() {
+                let cold: u64 = lane.runs().map(|run| u64::from(run.remaining())).sum();
+                if cold > 0 {
+                    let counts = counted.entry((*id, level)).or_default();
+                    counts.ready = counts.ready.saturating_add(cold);
+                }
+            }
+            for (level, believed) in mailbox.tally.iter() {
+                let counts = counted.remove(&(*id, level)).unwrap_or_default();
+                self.expect(counts == believed, || {
+                    format!("mailbox {} level {level}: counted {counts:?}, believed {believed:?}", id.0)
+                });
+            }
+        }
+        self.expect(counted.is_empty(), || format!("messages of levels not counted: {counted:?}"));
     }
 
     /// Lanes in order, their heads known, and together as many as are ready.

@@ -11,11 +11,11 @@ use crate::entity::{Entity, SubQueue};
 use crate::id::{EntityId, MailboxId, Sequence};
 use crate::lane::Lanes;
 use crate::level::Level;
-use crate::observe::Observations;
+use crate::observe::{Observations, Tally};
 use crate::order::{Dated, Ordering};
 use crate::receive::Ring;
 use crate::session::SessionTable;
-use crate::store::SequenceIndex;
+use crate::store::{Place, SequenceIndex};
 
 /// The messages of one place, and who wants them.
 #[derive(Debug, Clone)]
@@ -36,6 +36,8 @@ pub(crate) struct Mailbox {
     /// What the rescue line has saved up.
     pub(crate) rescue: u16,
     pub(crate) counts: Counts,
+    /// The same, level by level.
+    pub(crate) tally: Tally,
     /// What this run has seen.
     pub(crate) observations: Observations,
     /// Whose quota the messages count against: the queue's, or the topic's.
@@ -83,6 +85,32 @@ impl Counts {
 }
 
 impl Mailbox {
+    /// Counts a message into a place.
+    pub(crate) fn count_in(&mut self, place: Place, level: Level) {
+        for count in self.counts_of(place, level).into_iter().flatten() {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Counts a message out of the place it was in.
+    pub(crate) fn count_out(&mut self, place: Place, level: Level) {
+        for count in self.counts_of(place, level).into_iter().flatten() {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn counts_of(&mut self, place: Place, level: Level) -> [Option<&mut u64>; 2] {
+        let (all, own) = (&mut self.counts, self.tally.at(level));
+        match place {
+            Place::Listed | Place::Returned | Place::Dated => [Some(&mut all.ready), Some(&mut own.ready)],
+            Place::Locked | Place::LockedDeferred => [Some(&mut all.locked), Some(&mut own.locked)],
+            Place::Deferred => [Some(&mut all.deferred), Some(&mut own.deferred)],
+            Place::Scheduled => [Some(&mut all.scheduled), Some(&mut own.scheduled)],
+            Place::Delayed => [Some(&mut all.delayed), Some(&mut own.delayed)],
+            Place::Transit | Place::Nowhere => [None, None],
+        }
+    }
+
     /// An empty mailbox of an entity.
     pub(crate) fn new(id: MailboxId, entity: &Entity) -> Mailbox {
         let mut mailbox = Mailbox {
@@ -98,6 +126,7 @@ impl Mailbox {
             )),
             rescue: 0,
             counts: Counts::default(),
+            tally: Tally::default(),
             observations: Observations::default(),
             account: entity.subscription().map_or(entity.id, |subscription| subscription.topic),
             held: false,

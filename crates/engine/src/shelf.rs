@@ -5,7 +5,7 @@
 
 use crate::fact::Arrival;
 use crate::id::{Location, MailboxId};
-use crate::mailbox::{Counts, Mailbox};
+use crate::mailbox::Mailbox;
 use crate::order::Ordering;
 use crate::session::Session;
 use crate::state::{Pump, State};
@@ -55,7 +55,7 @@ impl State {
         let id = record.mailbox;
         let (expires, deadline, session) = self.expiry_of(&record);
         let mailbox = self.mailboxes.get_mut(&id)?;
-        mailbox.counts.ready = mailbox.counts.ready.saturating_add(1);
+        mailbox.count_in(Place::Listed, record.level);
         mailbox.chilly = false;
         mailbox.ring.wake();
         if session.is_some() {
@@ -81,7 +81,7 @@ impl State {
     /// Puts a message in transit aside.
     pub(crate) fn make_deferred(&mut self, handle: Handle) -> Option<()> {
         let (mailbox, record) = self.enter(handle, Place::Deferred)?;
-        mailbox.counts.deferred = mailbox.counts.deferred.saturating_add(1);
+        mailbox.count_in(Place::Deferred, record.level);
         let (expires, ..) = self.expiry_of(&record);
         if expires != Timestamp::NEVER {
             self.timers.expiry.insert((expires, record.mailbox, record.sequence));
@@ -92,11 +92,7 @@ impl State {
     /// Lets a message in transit wait: for its schedule, or for its retry.
     pub(crate) fn make_wait(&mut self, handle: Handle, place: Place, due: Timestamp) -> Option<()> {
         let (mailbox, record) = self.enter(handle, place)?;
-        if place == Place::Scheduled {
-            mailbox.counts.scheduled = mailbox.counts.scheduled.saturating_add(1);
-        } else {
-            mailbox.counts.delayed = mailbox.counts.delayed.saturating_add(1);
-        }
+        mailbox.count_in(place, record.level);
         let extra = self.extra_mut(handle)?;
         extra.due = due;
         let session = extra.session;
@@ -116,7 +112,7 @@ impl State {
     /// Puts a message in transit under a lock that is held already.
     pub(crate) fn make_locked(&mut self, handle: Handle, place: Place, lock: Handle) -> Option<()> {
         let (mailbox, record) = self.enter(handle, place)?;
-        mailbox.counts.locked = mailbox.counts.locked.saturating_add(1);
+        mailbox.count_in(place, record.level);
         self.records.get_mut(handle)?.next = lock;
         let (_, _, session) = self.expiry_of(&record);
         if let Some(session) = self.sessions.get_mut(session) {
@@ -131,10 +127,9 @@ impl State {
         let id = record.mailbox;
         let (expires, deadline, session) = self.expiry_of(&record);
         let mailbox = self.mailboxes.get_mut(&id)?;
-        let Counts { ready, locked, deferred, scheduled, delayed, .. } = &mut mailbox.counts;
+        mailbox.count_out(record.place(), record.level);
         match record.place() {
             Place::Listed | Place::Returned => {
-                *ready = ready.saturating_sub(1);
                 if session.is_some() {
                     let ordering = mailbox.ordering.clone();
                     take_from_session(
@@ -150,7 +145,6 @@ impl State {
                 }
             }
             Place::Dated => {
-                *ready = ready.saturating_sub(1);
                 mailbox.dated.remove(&(deadline, record.sequence));
                 if let Some(count) = mailbox.dated_levels.get_mut(&record.level) {
                     *count = count.saturating_sub(1);
@@ -159,10 +153,7 @@ impl State {
                     }
                 }
             }
-            Place::Deferred => *deferred = deferred.saturating_sub(1),
             Place::Scheduled | Place::Delayed => {
-                let count = if record.place() == Place::Scheduled { scheduled } else { delayed };
-                *count = count.saturating_sub(1);
                 let due = self.extras.get(record.extra).map_or(Timestamp::NEVER, |extra| extra.due);
                 self.timers.due.remove(&(due, id, record.sequence));
                 if record.place() == Place::Scheduled
@@ -172,13 +163,12 @@ impl State {
                 }
             }
             Place::Locked | Place::LockedDeferred => {
-                *locked = locked.saturating_sub(1);
                 self.locks.remove(record.next);
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.locked.remove(&record.sequence);
                 }
             }
-            Place::Transit | Place::Nowhere => {}
+            Place::Deferred | Place::Transit | Place::Nowhere => {}
         }
         let watched = !matches!(record.place(), Place::Locked | Place::LockedDeferred | Place::Scheduled);
         if watched && expires != Timestamp::NEVER {

@@ -106,6 +106,8 @@ impl State {
         let remaining = u64::from(descriptor.remaining());
         mailbox.lanes.push_run(*level, &mut self.records, descriptor);
         mailbox.counts.ready = mailbox.counts.ready.saturating_add(remaining);
+        let own = mailbox.tally.at(*level);
+        own.ready = own.ready.saturating_add(remaining);
         mailbox.counts.bytes = mailbox.counts.bytes.saturating_add(*bytes);
         let account = mailbox.account;
         let total = self.sizes.entry(account).or_default();

@@ -7,11 +7,16 @@
 
 pub mod histogram;
 pub mod rate;
+mod report;
 pub mod series;
+mod tally;
 
 pub use histogram::Histogram;
 pub use rate::Rate;
+pub use report::LevelReport;
 pub use series::Series;
+pub use tally::LevelCounts;
+pub(crate) use tally::Tally;
 
 use crate::level::Level;
 use crate::time::Timestamp;

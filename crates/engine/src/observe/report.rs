@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{LevelCounts, Observations, Series};
+use super::{LevelCounts, Series};
 use crate::entity::promise::{Promise, promise};
-use crate::id::{EntityId, MailboxId};
+use crate::id::MailboxId;
 use crate::lane::lanes::NOBODY;
 use crate::level::Level;
-use crate::mailbox::Counts;
 use crate::state::State;
 use crate::time::{Span, Timestamp};
 
@@ -31,30 +30,6 @@ pub struct LevelReport<'a> {
 }
 
 impl State {
-    /// How many messages a mailbox holds in which state.
-    #[must_use]
-    pub fn counts(&self, mailbox: MailboxId) -> Counts {
-        self.mailboxes.get(&mailbox).map_or_else(Counts::default, |mailbox| mailbox.counts)
-    }
-
-    /// The bytes that count against the quota of a queue or topic.
-    #[must_use]
-    pub fn bytes_held(&self, entity: EntityId) -> u64 {
-        self.sizes.get(&entity).copied().unwrap_or(0)
-    }
-
-    /// How many receivers are attached to a mailbox.
-    #[must_use]
-    pub fn receivers_attached(&self, mailbox: MailboxId) -> usize {
-        self.mailboxes.get(&mailbox).map_or(0, |mailbox| mailbox.ring.attached.len())
-    }
-
-    /// Everything counted and measured at a mailbox, if there was anything.
-    #[must_use]
-    pub fn observations(&self, mailbox: MailboxId) -> Option<&Observations> {
-        self.mailboxes.get(&mailbox).map(|mailbox| &mailbox.observations)
-    }
-
     /// A mailbox level by level, lowest first: those with a class, with messages, or with a past.
     #[must_use]
     pub fn levels(&self, mailbox: MailboxId) -> Vec<LevelReport<'_>> {

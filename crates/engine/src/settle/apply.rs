@@ -129,8 +129,12 @@ impl State {
             self.withdraw(handle)?;
         }
         let record = self.records.get_mut(handle)?;
-        record.level = level;
+        let old = std::mem::replace(&mut record.level, level);
         record.set_origin(crate::level::LevelOrigin::Operator);
+        if !ready && let Some(mailbox) = self.mailboxes.get_mut(&mailbox) {
+            mailbox.count_out(place, old);
+            mailbox.count_in(place, level);
+        }
         if ready { self.make_ready(handle) } else { Some(()) }
     }
 
