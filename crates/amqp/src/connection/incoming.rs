@@ -22,7 +22,6 @@ impl Connection {
     ) -> Result<(), Fault> {
         let session_slot =
             self.channels.get(u32::from(channel)).ok_or(Violation::UnknownChannel { channel })?;
-        let unsettled_max = self.stage().unsettled_max;
         let Some(session) = self.sessions.get_mut(session_slot) else { return Ok(()) };
         if session.state == SessionState::Ending {
             return Ok(());
@@ -46,59 +45,68 @@ impl Connection {
             LinkState::Refused => return Ok(()),
             LinkState::Asked | LinkState::Asking => return Err(unattached()),
         }
+        if link.assembly.is_some() {
+            return self.continue_assembly(session_slot, slot, id, transfer, &payload);
+        }
+        self.start_delivery(session_slot, slot, id, transfer, payload)
+    }
+
+    /// Takes the first frame of a delivery, which mostly is the only one.
+    #[inline]
+    fn start_delivery(
+        &mut self,
+        session_slot: u32,
+        slot: u32,
+        id: LinkId,
+        transfer: Transfer,
+        payload: Bytes,
+    ) -> Result<(), Fault> {
+        let (limit, tolerance) = (self.stage().unsettled_max, self.limits.credit_overrun_max);
+        let Some(LinkEntry::Live(link)) = self.links.get_mut(slot) else { return Ok(()) };
+        let Some(session) = self.sessions.get_mut(session_slot) else { return Ok(()) };
         let Direction::Receiving(credit) = &mut link.flow else {
             return Err(Fault::Link(slot, Violation::WrongDirection));
         };
-        if link.assembly.is_some() {
-            self.continue_assembly(session_slot, slot, id, transfer, &payload)?;
-        } else {
-            let Some(delivery) = transfer.delivery_id.map(Serial::new) else {
-                return Err(Fault::Link(slot, Violation::DeliveryMixed("a first frame needs a delivery id")));
-            };
-            let tolerance = self.limits.credit_overrun_max;
-            if !credit.on_delivery(tolerance) {
-                return Err(Fault::Link(slot, Violation::CreditExceeded { tolerance }));
-            }
-            if !transfer.aborted {
-                let settled = transfer.settled == Some(true);
-                if !settled {
-                    if session.received.len() >= usize::try_from(unsettled_max).unwrap_or(usize::MAX) {
-                        let violation = Violation::UnsettledExceeded { limit: unsettled_max };
-                        return Err(Fault::Link(slot, violation));
-                    }
-                    if session.received.push(delivery, slot, ()).is_err() {
-                        let violation = Violation::DeliveryOrder { delivery: delivery.get() };
-                        return Err(Fault::Session(session_slot, violation));
-                    }
-                    link.unsettled = link.unsettled.saturating_add(1);
-                }
-                let fits = u64::try_from(payload.len()).is_ok_and(|length| length <= link.message_bytes_max);
-                if fits && !transfer.more {
-                    self.events.push_back(Event::Delivery(Delivery {
-                        link: id,
-                        delivery,
-                        tag: transfer.delivery_tag.unwrap_or_default(),
-                        message_format: transfer.message_format.unwrap_or(MESSAGE_FORMAT_PLAIN),
-                        settled,
-                        state: transfer.state.map(Box::new),
-                        payload,
-                    }));
-                } else {
-                    link.assembly = Some(Box::new(Assembly {
-                        delivery,
-                        tag: transfer.delivery_tag.unwrap_or_default(),
-                        message_format: transfer.message_format.unwrap_or(MESSAGE_FORMAT_PLAIN),
-                        settled,
-                        tracked: !settled,
-                        state: None,
-                        payload: BytesMut::new(),
-                        too_large: false,
-                    }));
-                    self.continue_assembly(session_slot, slot, id, transfer, &payload)?;
-                }
-            }
+        let Some(delivery) = transfer.delivery_id.map(Serial::new) else {
+            return Err(Fault::Link(slot, Violation::DeliveryMixed("a first frame needs a delivery id")));
+        };
+        if !credit.on_delivery(tolerance) {
+            return Err(Fault::Link(slot, Violation::CreditExceeded { tolerance }));
         }
-        Ok(())
+        if transfer.aborted {
+            return Ok(());
+        }
+        let settled = transfer.settled == Some(true);
+        if !settled {
+            if session.received.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+                return Err(Fault::Link(slot, Violation::UnsettledExceeded { limit }));
+            }
+            if session.received.push(delivery, slot, ()).is_err() {
+                let violation = Violation::DeliveryOrder { delivery: delivery.get() };
+                return Err(Fault::Session(session_slot, violation));
+            }
+            link.unsettled = link.unsettled.saturating_add(1);
+        }
+        let tag = transfer.delivery_tag.unwrap_or_default();
+        let message_format = transfer.message_format.unwrap_or(MESSAGE_FORMAT_PLAIN);
+        let fits = u64::try_from(payload.len()).is_ok_and(|length| length <= link.message_bytes_max);
+        if fits && !transfer.more {
+            let state = transfer.state.map(Box::new);
+            let delivery = Delivery { link: id, delivery, tag, message_format, settled, state, payload };
+            self.events.push_back(Event::Delivery(delivery));
+            return Ok(());
+        }
+        link.assembly = Some(Box::new(Assembly {
+            delivery,
+            tag,
+            message_format,
+            settled,
+            tracked: !settled,
+            state: None,
+            payload: BytesMut::new(),
+            too_large: false,
+        }));
+        self.continue_assembly(session_slot, slot, id, transfer, &payload)
     }
 
     /// Adds a frame to the delivery a link is putting together, and hands it over when it was the last.
