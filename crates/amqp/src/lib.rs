@@ -28,7 +28,6 @@ pub mod protocol_header;
 pub mod sasl_plain;
 pub mod text;
 pub mod ticks;
-pub mod transfer_writer;
 pub mod uuid;
 pub mod value;
 
@@ -36,6 +35,5 @@ pub use error::DecodeError;
 pub use frame::{Frame, FrameBody, SaslFrame};
 pub use message::Message;
 pub use text::{Symbol, Text};
-pub use transfer_writer::TransferWriter;
 pub use uuid::Uuid;
 pub use value::{Array, Described, List, Map, Timestamp, Value};

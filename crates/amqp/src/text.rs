@@ -3,7 +3,6 @@
 //! Both are checked to be UTF-8 when they are made and stay so. AMQP wants symbols to be ASCII; clients do put
 //! other text into them (a `content-type` the user chose, a property name), so we keep what we are given.
 
-use std::borrow::Borrow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -119,12 +118,6 @@ impl PartialEq<&str> for Text {
     #[inline]
     fn eq(&self, other: &&str) -> bool {
         *self == **other
-    }
-}
-
-impl Borrow<[u8]> for Text {
-    fn borrow(&self) -> &[u8] {
-        &self.0
     }
 }
 

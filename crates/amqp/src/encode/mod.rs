@@ -25,8 +25,6 @@ pub trait Output {
     fn written(&mut self) -> &mut [u8];
     /// Number of bytes so far.
     fn position(&self) -> usize;
-    /// Takes back everything behind `position`.
-    fn truncate(&mut self, position: usize);
 }
 
 impl Output for Vec<u8> {
@@ -46,11 +44,6 @@ impl Output for Vec<u8> {
     fn position(&self) -> usize {
         self.len()
     }
-
-    #[inline]
-    fn truncate(&mut self, position: usize) {
-        Vec::truncate(self, position);
-    }
 }
 
 impl Output for BytesMut {
@@ -69,11 +62,6 @@ impl Output for BytesMut {
     #[inline]
     fn position(&self) -> usize {
         self.len()
-    }
-
-    #[inline]
-    fn truncate(&mut self, position: usize) {
-        BytesMut::truncate(self, position);
     }
 }
 
@@ -253,11 +241,6 @@ pub fn put_binary<O: Output>(out: &mut O, bytes: &[u8]) {
     put_variable(out, code::BINARY_8, code::BINARY_32, bytes);
 }
 
-/// Writes the head of a `binary` whose `length` bytes the caller sends behind it.
-pub fn put_binary_head<O: Output>(out: &mut O, length: usize) {
-    put_variable_head(out, code::BINARY_8, code::BINARY_32, length);
-}
-
 /// Writes a `symbol`.
 #[inline]
 pub fn put_symbol<O: Output>(out: &mut O, name: &str) {
@@ -385,12 +368,6 @@ impl<O: Output> FieldWriter<'_, O> {
     #[inline]
     pub fn flag(&mut self, value: bool) {
         self.field(&value.then_some(true));
-    }
-
-    /// Writes a field whose bytes are encoded already.
-    pub fn raw(&mut self, encoded: &[u8]) {
-        self.count = self.count.saturating_add(1);
-        self.out.put(encoded);
     }
 }
 

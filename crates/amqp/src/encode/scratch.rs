@@ -53,9 +53,4 @@ impl Output for Scratch {
     fn position(&self) -> usize {
         self.length
     }
-
-    #[inline]
-    fn truncate(&mut self, position: usize) {
-        self.length = self.length.min(position);
-    }
 }

@@ -18,7 +18,7 @@ pub use header::Header;
 pub use layout::{BodyKind, Layout, Section};
 pub use properties::{MessageId, Properties};
 pub use rebuild::Changes;
-pub use write::{put_data, put_data_head, put_header, put_map_section, put_properties, put_value};
+pub use write::{put_data, put_header, put_map_section, put_properties, put_value};
 
 use crate::decode::{Composite, Reader, quick};
 use crate::error::DecodeError;

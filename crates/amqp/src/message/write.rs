@@ -2,7 +2,7 @@
 
 use crate::decode::Composite;
 use crate::descriptor::{self, Descriptor};
-use crate::encode::{Encode, MapWriter, Output, put_binary, put_binary_head, put_descriptor, put_map};
+use crate::encode::{Encode, MapWriter, Output, put_binary, put_descriptor, put_map};
 use crate::message::{Header, Properties};
 
 /// Writes a header section.
@@ -31,12 +31,6 @@ pub fn put_map_section<O: Output>(
 pub fn put_data<O: Output>(out: &mut O, data: &[u8]) {
     put_descriptor(out, descriptor::DATA);
     put_binary(out, data);
-}
-
-/// Writes the head of a data section whose `length` bytes the caller sends behind it.
-pub fn put_data_head<O: Output>(out: &mut O, length: usize) {
-    put_descriptor(out, descriptor::DATA);
-    put_binary_head(out, length);
 }
 
 /// Writes an `amqp-value` section.

@@ -64,11 +64,6 @@ impl Map {
         self.value(key).is_some()
     }
 
-    /// A builder that starts with these entries.
-    pub fn to_builder(&self) -> MapBuilder {
-        MapBuilder { entries: self.entries.to_vec(), items: self.items }
-    }
-
     /// The encoded keys and values, without the map's head.
     pub fn encoded_entries(&self) -> &Bytes {
         &self.entries

@@ -12,7 +12,6 @@ mod differential;
 mod malformed;
 mod messages;
 mod performatives;
-mod sending;
 mod strategy;
 mod values;
 mod wide;
