@@ -94,9 +94,7 @@ impl Inventory {
                     let segment = read_header(disk, number, options)?;
                     inventory.segments.insert(number, segment);
                 }
-                FileName::Spare(number) if disk.len(file)? == options.segment_bytes => {
-                    inventory.spares.push(number);
-                }
+                FileName::Spare(number) if is_whole(disk, file, options)? => inventory.spares.push(number),
                 FileName::Extent(number) => inventory.extents.push(number),
                 FileName::Snapshot(number) => inventory.snapshots.push(number),
                 FileName::Spare(_)
@@ -107,6 +105,14 @@ impl Inventory {
         }
         Ok(inventory)
     }
+}
+
+/// Whether a spare has the length of a segment on the device, not only in memory: the sync that
+/// should have stored it may be what stopped the log.
+fn is_whole(disk: &dyn Disk, file: FileName, options: &Options) -> Result<bool, DiskError> {
+    disk.sync(file)?;
+    disk.forget(file)?;
+    Ok(disk.len(file)? == options.segment_bytes)
 }
 
 fn damaged(file: FileName, offset: u64, what: impl Into<String>) -> OpenError {

@@ -22,10 +22,12 @@ fn a_write_torn_at_any_byte_is_cut_and_nothing_else_is() {
 
 #[test]
 fn an_error_at_any_disk_call_stops_the_log_and_loses_nothing() {
-    let counts =
-        inject(&Options::tiny(), 3, 60, Fault::Fail, false).unwrap_or_else(|violation| panic!("{violation}"));
-    println!("{counts:?}");
-    assert!(counts.stopped > 100, "{counts:?}");
+    // With seed 1001 a failed sync left a spare that was whole in memory only; it was used.
+    for (seed, steps) in [(3, 60), (1001, 30)] {
+        let counts = inject(&Options::tiny(), seed, steps, Fault::Fail, false)
+            .unwrap_or_else(|violation| panic!("{violation}"));
+        assert!(counts.stopped > 50, "{counts:?}");
+    }
 }
 
 #[test]
