@@ -403,3 +403,18 @@ fn our_window_never_closes_on_an_honest_sender() {
         raw.engine.accept(link, received.delivery).unwrap();
     }
 }
+
+#[test]
+fn nothing_reaches_the_layer_above_after_our_close() {
+    let mut raw = Raw::begun(Limits::default());
+    raw.write_frame(0, sender("s", 0, "q"));
+    let link = accept_attach(&mut raw);
+    raw.engine.grant(link, 10).unwrap();
+    raw.engine.close(None).unwrap();
+    assert_eq!(shorts(&mut raw), ["attach", "flow", "close"]);
+    raw.write_frame(0, transfer(0, 0, b"late"));
+    raw.write_frame(0, sender("other", 1, "q"));
+    assert!(raw.events().is_empty() && raw.bodies().is_empty());
+    assert!(raw.engine.grant(link, 10).is_err() && raw.engine.accept(link, Serial::new(0)).is_err());
+    assert_eq!(send(&mut raw, link, 0), Err(SendError::Gone));
+}
