@@ -1,7 +1,7 @@
 //! Crashes, tears, fails and damages the log, and prints how much was tried.
 //!
 //! ```text
-//! cargo run --release -p vorrang-log --example crash_explorer -- [--full] [--seeds N] [--first SEED]
+//! cargo run --release -p vorrang-log --example crash_explorer -- [--full] [--seeds N] [--first SEED] [--only explore|tear|inject|damage]
 //! ```
 //!
 //! Without `--full` this is what the tests run, on other seeds. The first violation is printed
@@ -28,10 +28,11 @@ struct Arguments {
     full: bool,
     seeds: u64,
     first: u64,
+    only: Option<String>,
 }
 
 fn arguments() -> Result<Arguments, String> {
-    let mut parsed = Arguments { full: false, seeds: 0, first: 1000 };
+    let mut parsed = Arguments { full: false, seeds: 0, first: 1000, only: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || {
@@ -42,6 +43,7 @@ fn arguments() -> Result<Arguments, String> {
             "--full" => parsed.full = true,
             "--seeds" => parsed.seeds = number()?,
             "--first" => parsed.first = number()?,
+            "--only" => parsed.only = words.next(),
             other => return Err(format!("unknown argument {other}")),
         }
     }
@@ -63,51 +65,68 @@ fn roomy() -> Options {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Violation> {
-    let began = Instant::now();
-    let seeds = || arguments.first..arguments.first + arguments.seeds;
-    let tiny = Options::tiny();
+    type Part = fn(&Arguments) -> Result<(), Violation>;
+    let parts: [(&str, Part); 4] =
+        [("explore", explore_all), ("tear", tear_all), ("inject", inject_all), ("damage", damage_all)];
+    for (name, part) in parts {
+        if arguments.only.as_deref().is_none_or(|only| only == name) {
+            let began = Instant::now();
+            part(arguments)?;
+            println!("  {name} took {:.1} s", began.elapsed().as_secs_f64());
+        }
+    }
+    println!("no violation");
+    Ok(())
+}
 
+fn seeds(arguments: &Arguments) -> std::ops::Range<u64> {
+    arguments.first..arguments.first + arguments.seeds
+}
+
+fn explore_all(arguments: &Arguments) -> Result<(), Violation> {
     let how = if arguments.full { Thoroughness::full() } else { Thoroughness::quick() };
     let mut explored = ExploreCounts::default();
-    for seed in seeds() {
-        explored += explore(&SimDisk::new(seed), &tiny, seed, how)?;
+    for seed in seeds(arguments) {
+        explored += explore(&SimDisk::new(seed), &Options::tiny(), seed, how)?;
     }
-    println!("explorer: {explored:?} in {:.1} s", began.elapsed().as_secs_f64());
+    println!("power failures: {explored:?}");
+    Ok(())
+}
 
-    let (options, last_bytes) = if arguments.full { (roomy(), 64 << 10) } else { (tiny.clone(), 4 << 10) };
+fn tear_all(arguments: &Arguments) -> Result<(), Violation> {
+    let (options, last_bytes) = if arguments.full { (roomy(), 64 << 10) } else { (Options::tiny(), 4 << 10) };
     let torn: TearCounts = tear(&options, arguments.first, last_bytes)?;
-    println!(
-        "torn at every byte of the last {last_bytes}: {torn:?} after {:.1} s",
-        began.elapsed().as_secs_f64()
-    );
+    println!("torn at every byte of the last {last_bytes}: {torn:?}");
+    Ok(())
+}
 
-    let faults: &[(Fault, bool)] = if arguments.full {
-        &[
-            (Fault::Fail, false),
-            (Fault::Fail, true),
-            (Fault::NoSpace, false),
-            (Fault::NoSpace, true),
-            (Fault::Short, false),
-            (Fault::Short, true),
-        ]
-    } else {
-        &[(Fault::Fail, false)]
-    };
-    for (fault, lasting) in faults {
+fn inject_all(arguments: &Arguments) -> Result<(), Violation> {
+    let every = [
+        (Fault::Fail, false),
+        (Fault::Fail, true),
+        (Fault::NoSpace, false),
+        (Fault::NoSpace, true),
+        (Fault::Short, false),
+        (Fault::Short, true),
+    ];
+    let faults = if arguments.full { every.len() } else { 1 };
+    for (fault, lasting) in every.into_iter().take(faults) {
         let mut total = InjectCounts::default();
-        for seed in seeds().take(5) {
-            let counts = inject(&tiny, seed, 150, *fault, *lasting)?;
+        for seed in seeds(arguments) {
+            let counts = inject(&Options::tiny(), seed, 150, fault, lasting)?;
             total.runs += counts.runs;
             total.stopped += counts.stopped;
             total.recoveries += counts.recoveries;
         }
         println!("{fault:?} at every disk call, lasting {lasting}: {total:?}");
     }
+    Ok(())
+}
 
+fn damage_all(arguments: &Arguments) -> Result<(), Violation> {
     let (flips, sectors) = if arguments.full { (100_000, 20_000) } else { (1_000, 200) };
-    let damaged: DamageCounts = damage(&tiny, arguments.first, flips, sectors)?;
+    let damaged: DamageCounts = damage(&Options::tiny(), arguments.first, flips, sectors)?;
     println!("damage: {damaged:?}");
-    println!("no violation in {:.1} s", began.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -36,6 +36,8 @@ pub const SUMMARY_BYTES_MAX: usize = 1024;
 const SUMMARY_OFFSET: usize = 64;
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
+/// Bytes written between syncs, so that the last one does not hold up commits on the same disk.
+const SYNC_BYTES: u64 = 4 << 20;
 /// An extent takes no record beyond this many bytes; callers end theirs far earlier.
 const EXTENT_BYTES_MAX: u64 = 1 << 31;
 
@@ -186,7 +188,15 @@ impl Extents {
         let region = Region::extent(number);
         let mut header = frame(HEADER_MAGIC, region, self.options.shard);
         seal(&mut header);
-        Ok(ExtentWriter { extents: Arc::clone(self), region, pending: header, written: 0, records: 0 })
+        Ok(ExtentWriter {
+            extents: Arc::clone(self),
+            region,
+            pending: header,
+            written: 0,
+            synced: 0,
+            records: 0,
+            finished: false,
+        })
     }
 
     /// Notes that nothing in the extent is needed from `position` on.
@@ -227,7 +237,9 @@ pub struct ExtentWriter {
     region: Region,
     pending: Vec<u8>,
     written: u64,
+    synced: u64,
     records: u32,
+    finished: bool,
 }
 
 /// Why an extent was not written.
@@ -300,6 +312,10 @@ impl ExtentWriter {
         self.extents.disk.write_at(file, self.written, &[&self.pending])?;
         self.written += on_disk(self.pending.len());
         self.pending.clear();
+        if self.written - self.synced >= SYNC_BYTES {
+            self.extents.disk.sync(file)?;
+            self.synced = self.written;
+        }
         Ok(())
     }
 
@@ -333,9 +349,19 @@ impl ExtentWriter {
             extents.disk.sync(unfinished)?;
         }
         extents.disk.rename(unfinished, file)?;
+        self.finished = true;
         extents.disk.sync_directory()?;
         extents.state().present.insert(number);
         Ok(footer)
+    }
+}
+
+impl Drop for ExtentWriter {
+    /// Gives the space back. What cannot be removed now is removed at the next start.
+    fn drop(&mut self) {
+        if !self.finished {
+            self.extents.disk.remove(FileName::ExtentTemp(self.region.number())).unwrap_or_default();
+        }
     }
 }
 

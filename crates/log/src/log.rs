@@ -68,8 +68,9 @@ impl Recovered {
     pub fn start(self, notify: Notify, now_ms: u64) -> Result<Log, OpenError> {
         let (mut log, ring) = self.take_over(notify, now_ms)?;
         let rate = Pace::bytes_per_second(log.options.fill_bytes_per_second);
+        let shard = log.options.shard;
         let threads = vec![
-            spawn("log-commit", {
+            spawn(format!("log-commit-{shard}"), {
                 let (shared, mut ring) = (Arc::clone(&log.shared), ring);
                 move || {
                     while shared.wait_for_work() {
@@ -77,7 +78,7 @@ impl Recovered {
                     }
                 }
             })?,
-            spawn("log-upkeep", {
+            spawn(format!("log-upkeep-{shard}"), {
                 let (shared, supply) = (Arc::clone(&log.shared), Arc::clone(&log.supply));
                 let extents = Arc::clone(&log.extents);
                 move || {
@@ -166,11 +167,11 @@ fn location(place: &Place) -> Location {
     Location::new(Region::segment(place.segment), offset)
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
+fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
+    std::thread::Builder::new().name(name.clone()).spawn(work).map_err(|error| {
         OpenError::Disk(crate::disk::DiskError {
             action: "start thread",
-            target: name.to_owned(),
+            target: name,
             trouble: Trouble::Other,
             text: error.to_string(),
         })
@@ -402,7 +403,7 @@ impl Log {
         }
         let left = on_disk(Ring::left_bytes(&self.next_place()));
         let set_aside = self.supply.set_aside_bytes().saturating_add(left);
-        let used = on_disk(self.supply.numbers().len()).saturating_mul(self.options.segment_bytes);
+        let used = on_disk(self.supply.count()).saturating_mul(self.options.segment_bytes);
         self.gauge.permit(appending, &self.options, set_aside, used)
     }
 

@@ -21,7 +21,8 @@ pub struct Options {
     pub ring_bytes: u64,
     /// Segments kept ready beside those in use.
     pub spare_segments: u32,
-    /// Free disk space the log never touches, left to the rest of the machine.
+    /// Free disk space that segments never take: left to extents and snapshots, without which a
+    /// full ring could not be emptied, and to the rest of the machine.
     pub disk_reserve_bytes: u64,
     /// Room kept for settlements: while less than this is left, appends that grow the backlog
     /// are refused and appends that shrink it go on.

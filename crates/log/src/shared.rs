@@ -2,8 +2,9 @@
 //! is durable.
 //!
 //! Two buffers, one in flight: while one batch is being written the shard fills the next, taking
-//! it back out of the queue for as long as the disk is busy. So commits are as large as the disk
-//! is slow, without a timer, and never larger than the cap.
+//! it back out of the queue for as long as the disk is busy, and no longer: an idle disk gets what
+//! there is. So commits are as large as the disk is slow, without a timer, and never larger than
+//! the cap.
 
 use crate::batch::Batch;
 use crate::entry::ChainHash;
@@ -52,6 +53,8 @@ struct Queue {
     waiting: VecDeque<Batch>,
     flying: Option<Arc<Batch>>,
     buffers: Vec<Vec<u8>>,
+    /// The commit thread waits for a batch: what is queued now is its, and must not grow.
+    idle: bool,
     stop: bool,
 }
 
@@ -126,7 +129,7 @@ impl Shared {
     pub(crate) fn take_back(&self) -> Option<Batch> {
         let mut queue = lock(&self.queue);
         let open = queue.waiting.back().is_some_and(|batch| !batch.closed && !batch.is_full());
-        if open { queue.waiting.pop_back() } else { None }
+        if open && !queue.idle { queue.waiting.pop_back() } else { None }
     }
 
     /// Fixes the content of everything queued.
@@ -241,11 +244,13 @@ impl Shared {
                 return false;
             }
             if !queue.waiting.is_empty() {
+                queue.idle = false;
                 return true;
             }
             if queue.stop {
                 return false;
             }
+            queue.idle = true;
             queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }

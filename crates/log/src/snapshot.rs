@@ -279,6 +279,7 @@ impl Snapshots {
             pending: Vec::new(),
             index: 0,
             unsynced: 0,
+            finished: false,
         })
     }
 
@@ -314,6 +315,7 @@ pub struct SnapshotWriter {
     pending: Vec<u8>,
     index: u64,
     unsynced: u64,
+    finished: bool,
 }
 
 impl SnapshotWriter {
@@ -376,9 +378,19 @@ impl SnapshotWriter {
             disk.sync(unfinished)?;
         }
         disk.rename(unfinished, file)?;
+        self.finished = true;
         disk.sync_directory()?;
         snapshots.keep(self.about)?;
-        snapshots.shared.forget_chain(position);
         Ok(self.about)
+    }
+}
+
+impl Drop for SnapshotWriter {
+    /// Gives the space back. What cannot be removed now is removed at the next start.
+    fn drop(&mut self) {
+        self.snapshots.shared.forget_chain(self.about.position);
+        if !self.finished {
+            self.snapshots.disk.remove(FileName::SnapshotTemp(self.about.number)).unwrap_or_default();
+        }
     }
 }

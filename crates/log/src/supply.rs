@@ -318,6 +318,11 @@ impl Supply {
         self.state().segments.keys().copied().collect()
     }
 
+    /// How many segments have a name.
+    pub(crate) fn count(&self) -> usize {
+        self.state().segments.len()
+    }
+
     /// The prepared segment's length, or the length the next one will have.
     pub(crate) fn bytes_of(&self, number: u32) -> u64 {
         self.state().segments.get(&number).map_or(self.options.segment_bytes, |held| held.bytes)
