@@ -140,13 +140,11 @@ impl State {
     }
 }
 
+/// A message, and if it lies on disk its run and how many of that come first.
+type Found = (Handle, Record, Option<(RunId, u64)>);
+
 /// A message on disk as it would be in memory, with its run and how many of that come first.
-fn find_cold(
-    mailbox: &Mailbox,
-    id: MailboxId,
-    sequence: Sequence,
-    payloads: &dyn Payloads,
-) -> Option<(Handle, Record, Option<(RunId, u64)>)> {
+fn find_cold(mailbox: &Mailbox, id: MailboxId, sequence: Sequence, payloads: &dyn Payloads) -> Option<Found> {
     let runs = mailbox.lanes.iter().flat_map(|(level, lane)| lane.runs().map(move |run| (level, run)));
     runs.filter(|(_, run)| run.from.1 <= sequence && sequence <= run.last.1).find_map(|(level, run)| {
         let mut reader = ColdReader::new(run, level, sequence, payloads);
@@ -340,7 +338,7 @@ impl Inquiry<'_> {
         match session {
             Some(session) => self.session_blockers(session, ahead, &mut blockers),
             None if self.mailbox.ring.attached.is_empty() => blockers.push(Blocker::NoReceiver),
-            None if self.mailbox.ring.floor().is_none_or(|floor| floor > self.record.level) => {
+            None if self.nobody_accepts() => {
                 blockers.push(Blocker::NoCredit);
             }
             None => {}
@@ -349,6 +347,12 @@ impl Inquiry<'_> {
             blockers.push(Blocker::OnDisk);
         }
         blockers
+    }
+
+    /// Whether no receiver with credit takes messages of this level, or looks into messages to see.
+    fn nobody_accepts(&self) -> bool {
+        let ring = &self.mailbox.ring;
+        ring.floor().is_none_or(|floor| floor > self.record.level) && ring.choosy().next().is_none()
     }
 
     fn session_blockers(&self, session: &Session, ahead: &[Ahead], blockers: &mut Vec<Blocker>) {

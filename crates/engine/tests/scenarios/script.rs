@@ -4,16 +4,16 @@ use vorrang_engine::Span;
 
 /// One line: a verb, words, settings, and what must come of it.
 #[derive(Debug, Clone, Default)]
-pub struct Step {
-    pub verb: String,
-    pub words: Vec<String>,
-    pub settings: Vec<(String, String)>,
-    pub expected: Option<String>,
+pub(crate) struct Step {
+    pub(crate) verb: String,
+    pub(crate) words: Vec<String>,
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) expected: Option<String>,
 }
 
 impl Step {
     /// Reads a line; nothing if it is empty or a comment.
-    pub fn parse(line: &str) -> Option<Step> {
+    pub(crate) fn parse(line: &str) -> Option<Step> {
         let line = line.split(" #").next()?.trim();
         if line.is_empty() || line.starts_with('#') {
             return None;
@@ -27,7 +27,7 @@ impl Step {
             match token.split_once('=') {
                 _ if step.verb.is_empty() => step.verb = token,
                 Some((key, value)) => {
-                    step.settings.push((key.to_owned(), value.trim_matches('"').to_owned()))
+                    step.settings.push((key.to_owned(), value.trim_matches('"').to_owned()));
                 }
                 None => step.words.push(token),
             }
@@ -35,17 +35,17 @@ impl Step {
         Some(step)
     }
 
-    pub fn word(&self, place: usize) -> Result<&str, String> {
+    pub(crate) fn word(&self, place: usize) -> Result<&str, String> {
         self.words.get(place).map(String::as_str).ok_or_else(|| format!("{} needs more words", self.verb))
     }
 
     /// The word after `marker`, as in `from orders`.
-    pub fn after(&self, marker: &str) -> Option<&str> {
+    pub(crate) fn after(&self, marker: &str) -> Option<&str> {
         let place = self.words.iter().position(|word| word == marker)?;
         self.words.get(place + 1).map(String::as_str)
     }
 
-    pub fn setting(&self, key: &str) -> Option<&str> {
+    pub(crate) fn setting(&self, key: &str) -> Option<&str> {
         self.settings.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 }
@@ -76,7 +76,7 @@ fn tokens(text: &str) -> Vec<String> {
 }
 
 /// A length of time: `500ms`, `30s`, `5m`, `2h`, `7d`.
-pub fn span(text: &str) -> Result<Span, String> {
+pub(crate) fn span(text: &str) -> Result<Span, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| format!("{text:?} is no length of time"))?;

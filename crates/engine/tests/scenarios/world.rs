@@ -1,20 +1,18 @@
 //! The namespace a story happens in: a state, a clock, payloads in a map, and clients by name.
 
 use crate::script::{Step, span};
+use crate::words::{entity, path, rule, settings, sql, subscription};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vorrang_engine::browse::Peek;
 use vorrang_engine::command::{AcceptSession, Attach, ReceiveMode, Selection, Send, Settle, Settlement};
-use vorrang_engine::entity::priority::{Class, ClassName, Policy, PriorityRule, Rescue, Share};
-use vorrang_engine::entity::{
-    EntityName, EntityPath, Request, RuleDescription, RuleName, Setting, Status, SubscriptionName,
-};
+use vorrang_engine::entity::Request;
 use vorrang_engine::{
     Command, Delivery, Durability, Effect, Fact, Incoming, Level, Limits, Location, LockToken, MailboxId,
     MessageState, Outcome, Payloads, ReceiverId, Refusal, Reply, RequestTag, Sequence, SessionId, Span,
     State, Text, Timestamp, TransactionId,
 };
-use vorrang_filter::{Action, Filter, MapMessage, Message, Parameters, Sql, SystemProperty, Value};
+use vorrang_filter::{MapMessage, Message, SystemProperty, Value};
 
 /// Payloads by place. The place's number is the message's.
 #[derive(Default)]
@@ -37,7 +35,7 @@ struct Client {
     held: Vec<Delivery>,
 }
 
-pub struct World {
+pub(crate) struct World {
     state: State,
     now: Timestamp,
     stored: Stored,
@@ -53,7 +51,7 @@ pub struct World {
 type Told = Result<String, String>;
 
 impl World {
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         let mut world = World {
             state: State::new(Limits::default()),
             now: Timestamp(1_700_000_000_000),
@@ -70,7 +68,7 @@ impl World {
     }
 
     /// Everything must add up, and be what its log says.
-    pub fn close(&self) -> Result<(), String> {
+    pub(crate) fn close(&self) -> Result<(), String> {
         let problems = self.state.audit();
         if !problems.is_empty() {
             return Err(format!("does not add up: {problems:?}"));
@@ -95,7 +93,7 @@ impl World {
         Ok(())
     }
 
-    pub fn step(&mut self, step: &Step) -> Told {
+    pub(crate) fn step(&mut self, step: &Step) -> Told {
         match step.verb.as_str() {
             "queue" => self.create_queue(step),
             "topic" => self.create_topic(step),
@@ -166,7 +164,7 @@ impl World {
                     client.expect("deliveries go to clients").held.push(delivery);
                 }
                 Effect::Detach { receiver, .. } => {
-                    self.clients.retain(|_, client| client.receiver != receiver)
+                    self.clients.retain(|_, client| client.receiver != receiver);
                 }
                 _ => {}
             }
@@ -302,10 +300,8 @@ impl World {
         let receiver = ReceiverId(self.next);
         let min_level =
             step.setting("min-level").map_or(Ok(0), str::parse).map_err(|_| "min-level?".to_owned())?;
-        let mode = match step.words.iter().any(|word| word == "deleting") {
-            true => ReceiveMode::ReceiveAndDelete,
-            false => ReceiveMode::PeekLock,
-        };
+        let deleting = step.words.iter().any(|word| word == "deleting");
+        let mode = if deleting { ReceiveMode::ReceiveAndDelete } else { ReceiveMode::PeekLock };
         let attach = |request| {
             let (min_level, selector) = (Level(min_level), None);
             Command::Attach(Box::new(Attach { request, receiver, mailboxes, mode, min_level, selector }))
@@ -368,7 +364,7 @@ impl World {
         let client = self.clients.get(step.word(0)?).ok_or_else(|| "no such client".to_owned())?;
         let name = step.word(1)?;
         let found = client.held.iter().rev().find(|delivery| self.name(delivery) == name);
-        found.cloned().ok_or_else(|| format!("{} never got {name}", step.words[0]))
+        found.cloned().ok_or_else(|| format!("it never got {name}"))
     }
 
     fn settle(&mut self, step: &Step) -> Told {
@@ -551,7 +547,7 @@ impl World {
         let mut told =
             format!("{} delivery={} level={}", self.name(delivery), delivery.deliveries + 1, delivery.level);
         if let Some(session) = &delivery.session {
-            told.push_str(&format!(" session={session}"));
+            told.extend([" session=", session.as_str()]);
         }
         let properties = delivery.overlay.iter().flat_map(|overlay| overlay.properties.iter());
         for (name, change) in properties {
@@ -559,7 +555,8 @@ impl World {
                 vorrang_engine::message::PropertyValue::Typed(value),
             ) = change
             {
-                told.push_str(&format!(" {name}={}", value.as_ref().text().replace(' ', "_")));
+                let value = value.as_ref().text().replace(' ', "_");
+                told.extend([" ", name, "=", &value]);
             }
         }
         told
@@ -568,7 +565,7 @@ impl World {
 
 /// Whether what was found is what was expected: the same names in the same order, and of what is known
 /// about each at least what the story mentions.
-pub fn agree(expected: &str, found: &str) -> bool {
+pub(crate) fn agree(expected: &str, found: &str) -> bool {
     let expected: Vec<_> = expected.split(',').map(str::trim).collect();
     let found: Vec<_> = found.split(',').map(str::trim).collect();
     expected.len() == found.len()
@@ -608,99 +605,4 @@ fn kebab(debug: &str) -> String {
         kebab.extend(character.to_lowercase());
     }
     kebab
-}
-
-fn entity(text: &str) -> Result<EntityName, String> {
-    EntityName::parse(text).map_err(|error| error.to_string())
-}
-
-/// `orders`, `news/sports` for a subscription, `orders/dead` for dead letters, `orders/stuck` for those
-/// that could not be handed on.
-fn path(text: &str) -> Result<EntityPath, String> {
-    let (text, suffix) = match text.rsplit_once('/') {
-        Some((text, "dead")) => (text, "/$deadletterqueue"),
-        Some((text, "stuck")) => (text, "/$transfer/$deadletterqueue"),
-        _ => (text, ""),
-    };
-    let text = text.replacen('/', "/subscriptions/", 1);
-    EntityPath::parse(&format!("{text}{suffix}")).map_err(|error| error.to_string())
-}
-
-fn subscription(text: &str) -> Result<(EntityName, SubscriptionName), String> {
-    let (topic, name) = text.split_once('/').ok_or_else(|| "topic/subscription?".to_owned())?;
-    Ok((entity(topic)?, SubscriptionName::parse(name).map_err(|error| error.to_string())?))
-}
-
-fn sql(text: &str) -> Result<Filter, String> {
-    Sql::parse(text, Parameters::new()).map(Filter::from).map_err(|error| error.to_string())
-}
-
-fn rule(name: &str, step: &Step) -> Result<RuleDescription, String> {
-    let filter = step.setting("where").map_or(Ok(Filter::True), sql)?;
-    let action = step.setting("do").map(|text| Action::parse(text, Parameters::new())).transpose();
-    let action = action.map_err(|error| error.to_string())?.map(Arc::new);
-    let name = RuleName::parse(name).map_err(|error| error.to_string())?;
-    Ok(RuleDescription { name, filter, action })
-}
-
-/// What stands behind a queue, topic or subscription: `lock=30s`, `max-delivery=2` and so on.
-fn settings(step: &Step) -> Result<Vec<Setting>, String> {
-    let mut settings = Vec::new();
-    let mut classes = Vec::new();
-    for (key, value) in &step.settings {
-        let unknown = || format!("what is {key}={value}?");
-        let number = || value.parse::<u32>().map_err(|_| unknown());
-        let yes = || Ok::<bool, String>(value == "yes");
-        let target = || if value == "none" { Ok(None) } else { entity(value).map(Some) };
-        settings.push(match key.as_str() {
-            "where" | "do" => continue,
-            "lock" => Setting::LockDuration(span(value)?),
-            "max-delivery" => Setting::MaxDeliveryCount(number()?),
-            "lives" => Setting::DefaultMessageTimeToLive(span(value)?),
-            "dead-letter-expired" => Setting::DeadLetteringOnMessageExpiration(yes()?),
-            "sessions" => Setting::RequiresSession(yes()?),
-            "lift" => Setting::Lift(yes()?),
-            "once-within" => {
-                settings.push(Setting::RequiresDuplicateDetection(true));
-                Setting::DuplicateDetectionHistoryTimeWindow(span(value)?)
-            }
-            "forward" => Setting::ForwardTo(target()?),
-            "forward-dead" => Setting::ForwardDeadLetteredMessagesTo(target()?),
-            "idle" => Setting::AutoDeleteOnIdle(span(value)?),
-            "paused" => Setting::Paused(yes()?),
-            "status" => Setting::Status(Status::parse(value).ok_or_else(unknown)?),
-            "level" => Setting::DefaultLevel(Level(value.parse().map_err(|_| unknown())?)),
-            "policy" => Setting::Policy(match value.split_once(':') {
-                None if value == "strict" => Policy::Strict,
-                None if value == "deadline" => Policy::Deadline,
-                None if value == "fifo" => Policy::Fifo,
-                Some(("aged", step)) => Policy::Aged { step: span(step)? },
-                _ => return Err(unknown()),
-            }),
-            "rescue" => {
-                let (after, share) = value.split_once(':').ok_or_else(unknown)?;
-                let one_in: u16 = share.parse().map_err(|_| unknown())?;
-                let share = Share::per_mille(1_000 / one_in.max(1)).ok_or_else(unknown)?;
-                Setting::Rescue(Rescue { after: span(after)?, share })
-            }
-            "class" => {
-                let mut parts = value.split(':');
-                let name = parts.next().and_then(ClassName::parse).ok_or_else(unknown)?;
-                let level = Level(parts.next().and_then(|level| level.parse().ok()).ok_or_else(unknown)?);
-                let target_wait = parts.next().map(span).transpose()?;
-                classes.push(Class { name, level, target_wait });
-                continue;
-            }
-            "rule" => {
-                let (class, text) = value.split_once(':').ok_or_else(unknown)?;
-                let class = ClassName::parse(class).ok_or_else(unknown)?;
-                Setting::PriorityRules(vec![PriorityRule { filter: sql(text)?, class }])
-            }
-            _ => return Err(unknown()),
-        });
-    }
-    if !classes.is_empty() {
-        settings.push(Setting::Classes(classes));
-    }
-    Ok(settings)
 }
