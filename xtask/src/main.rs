@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on its terminal")]
 #![allow(clippy::disallowed_methods, reason = "chores measure how long they take")]
 
+mod bench;
 mod chore;
 mod conformance;
 mod fuzz;
@@ -23,6 +24,7 @@ Usage: cargo xtask <chore> [options]
   crash [--full]        the crash explorer of the log, with its counts printed
   conformance [--release-binary PATH] [--filter TEXT] [interop|proton|python|javascript|go ...]
                         real AMQP and Service Bus clients against the release binary
+  bench NAME [options]  a measurement: filter, engine, fan-out, log, codec, connection, shard, load, disk
   fuzz [--seconds N]    every fuzz target for N seconds (needs a nightly toolchain and cargo-fuzz)
 ";
 
@@ -34,6 +36,7 @@ fn main() -> Result<()> {
         ["tidy"] => tidy::run(),
         ["crash", options @ ..] => chore::cargo_example("vorrang-log", "crash_explorer", options),
         ["conformance", options @ ..] => conformance::run(options),
+        ["bench", options @ ..] => bench::run(options),
         ["fuzz", options @ ..] => fuzz::run(options),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

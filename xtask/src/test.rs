@@ -3,7 +3,13 @@
 use anyhow::{Result, bail};
 
 use crate::chore::{self, cargo};
-use crate::tidy;
+use crate::{conformance, tidy};
+
+/// Fresh seeds for the simulator, on every run.
+const SEEDS: &str = "200";
+
+/// The real clients whose languages a newcomer is expected to have.
+const CLIENTS: [&str; 4] = ["interop", "proton", "python", "javascript"];
 
 /// Runs all checks, the ones that fail fastest first.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
@@ -16,5 +22,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     chore::run("lints", &mut cargo(&lints))?;
     chore::run("tests", &mut cargo(&["test", "--workspace", "--locked"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-    chore::run("docs", docs.env("RUSTDOCFLAGS", "--deny warnings"))
+    chore::run("docs", docs.env("RUSTDOCFLAGS", "--deny warnings"))?;
+    chore::cargo_example("vorrang-sim", "simulate", &["--seeds", SEEDS])?;
+    conformance::run(&CLIENTS)
 }
