@@ -24,7 +24,7 @@ use bytes::Bytes;
 use smallvec::smallvec;
 use vorrang_broker::access::Principal;
 use vorrang_broker::api::{Acceptance, Answer, Event, Link, Operation, Outlet, Purpose, Request, Tag};
-use vorrang_broker::shard::{Broker, Connection, NotTaken, Opaque, Settings};
+use vorrang_broker::shard::{Broker, Connection, NotTaken, Opaque, Schedule, Settings};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
 use vorrang_engine::{EntityId, Incoming, Level, Limits, MailboxId, Timestamp};
@@ -75,6 +75,7 @@ fn main() {
         log: Options::default(),
         decode: Arc::new(Opaque),
         keys: Vec::new(),
+        snapshots: Schedule::default(),
     };
     let clock = Arc::new(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
@@ -168,7 +169,9 @@ fn receive(broker: &Broker, mailbox: MailboxId, messages: u64) {
         for event in events.recv().expect("the shard lives") {
             match event {
                 Event::Deliver { link, delivery, body } => {
-                    assert!(body.is_some_and(|body| body.bytes.len() == 1_024), "the payload is at hand");
+                    let read =
+                        || broker.payloads().read(delivery.location, delivery.size).expect("it is stored");
+                    assert_eq!(body.unwrap_or_else(read).bytes.len(), 1_024);
                     let tokens = smallvec![delivery.token.expect("peek-lock")];
                     let settlement = Settlement::Complete;
                     requests.push(request(Operation::Settle {

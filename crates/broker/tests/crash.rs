@@ -140,6 +140,7 @@ fn random_step(
             }
         }
         10 => world.advance(Span(dice.below(20_000))),
+        11 if dice.below(4) == 0 => world.snapshot(),
         _ => {
             let _ = world.core.flush();
         }

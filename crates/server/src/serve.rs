@@ -188,6 +188,7 @@ fn open_broker(disk: &Arc<dyn Disk>, folder: &Path, root_key: &str) -> Result<Br
         log: vorrang_log::Options::default(),
         decode: Arc::new(StoredMessages),
         keys: vec![root],
+        snapshots: shard::Schedule::default(),
     };
     let broker = Broker::open(disk, settings, Arc::new(wall_time))
         .map_err(|source| Error::Open { path: folder.to_path_buf(), source: Box::new(source) })?;

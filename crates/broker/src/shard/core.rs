@@ -13,6 +13,7 @@ use super::keys::Keys;
 use super::payload::{Decode, PayloadReader, Source};
 use super::peer::{self, OpenLink, Peer, PeerId};
 use super::recent::{Body, Recent};
+use super::snapshot::{Schedule, Snapshot};
 use super::writer::Writer;
 use crate::access::{Action, Denied, Principal};
 use crate::api::{
@@ -76,6 +77,9 @@ pub struct Core {
     now: Timestamp,
     durable: Position,
     room: Result<(), NoRoom>,
+    snapshots: Schedule,
+    /// When the last snapshot was begun.
+    snapshot_at: Timestamp,
     behind: bool,
     over: Option<Arc<str>>,
 }
@@ -92,6 +96,7 @@ impl Core {
         writer: Writer,
         decode: Arc<dyn Decode>,
         keys: Arc<Keys>,
+        snapshots: Schedule,
         now: Timestamp,
     ) -> Core {
         let reader = PayloadReader::new(writer.log().reader());
@@ -111,6 +116,8 @@ impl Core {
             now,
             durable,
             room: Ok(()),
+            snapshots,
+            snapshot_at: now,
             behind: false,
             over: None,
         }
@@ -168,6 +175,22 @@ impl Core {
         self.writer.log_mut().flush()?;
         self.writer.log().upkeep();
         Ok(())
+    }
+
+    /// Begins a snapshot if one is due and the shard is not over.
+    pub fn snapshot_if_due(&mut self) -> Option<Result<Snapshot, vorrang_log::snapshot::Error>> {
+        let wanted = self.writer.log().pressure().snapshot_wanted;
+        let waited = self.now.since(self.snapshot_at);
+        let due = self.snapshots.is_due(self.writer.bytes(), waited, wanted);
+        (due && self.over.is_none()).then(|| self.snapshot())
+    }
+
+    /// Begins a snapshot of everything decided so far.
+    pub fn snapshot(&mut self) -> Result<Snapshot, vorrang_log::snapshot::Error> {
+        let writer = self.writer.log_mut().snapshot(self.snapshots.pace)?;
+        self.writer.mark();
+        self.snapshot_at = self.now;
+        Ok(Snapshot::new(writer, self.state.freeze(), self.writer.regions().spans()))
     }
 
     /// What the engine knows.
@@ -598,6 +621,14 @@ impl Core {
         let (id, link) = peer::of_receiver(receiver);
         if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.remove(&link)) {
             self.endings.remove(&(open.until, id, link));
+        }
+    }
+
+    /// Ends the shard because something beside it failed.
+    pub(super) fn give_up(&mut self, reason: &str) {
+        if self.over.is_none() {
+            self.end(reason);
+            self.tell_all();
         }
     }
 

@@ -1,6 +1,7 @@
 //! A shard: engine and log on one thread, and the connections it serves.
 
 mod broker;
+mod chores;
 mod core;
 mod hold;
 mod inbox;
@@ -11,6 +12,7 @@ mod peer;
 mod question;
 mod recent;
 mod regions;
+mod snapshot;
 mod thread;
 mod writer;
 
@@ -21,4 +23,5 @@ pub use open::{Commits, OpenError, Settings, open};
 pub use payload::{Decode, Opaque, PayloadReader, Unreadable};
 pub use peer::PeerId;
 pub use recent::Body;
+pub use snapshot::{Schedule, Snapshot, Unfinished};
 pub use thread::Clock;

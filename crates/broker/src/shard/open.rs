@@ -7,6 +7,7 @@ use super::core::Core;
 use super::keys::Keys;
 use super::payload::Decode;
 use super::regions::{Regions, region_of};
+use super::snapshot::Schedule;
 use super::writer::Writer;
 use crate::journal::record::Assembler;
 use crate::journal::{self, stream};
@@ -27,6 +28,8 @@ pub struct Settings {
     pub decode: Arc<dyn Decode>,
     /// The keys of the namespace itself.
     pub keys: Vec<AuthorizationRule>,
+    /// When to write snapshots.
+    pub snapshots: Schedule,
 }
 
 impl std::fmt::Debug for Settings {
@@ -93,7 +96,7 @@ pub fn open(
     notify: Notify,
     now: Timestamp,
 ) -> Result<(Core, Findings), OpenError> {
-    let Settings { limits, log: options, decode, keys } = settings;
+    let Settings { limits, log: options, decode, keys, snapshots } = settings;
     let record_bytes_max = options.limits.record_bytes;
     let mut state = State::new(limits);
     let mut regions = Regions::default();
@@ -135,7 +138,7 @@ pub fn open(
     let seed = u128::from(disk.entropy()?) << 64 | u128::from(disk.entropy()?);
     let writer = Writer::new(log, record_bytes_max, regions);
     let keys = Arc::new(Keys::new(&keys, state.catalogue()));
-    let mut core = Core::new(state, writer, decode, keys, now);
+    let mut core = Core::new(state, writer, decode, keys, snapshots, now);
     core.announce(seed)?;
     Ok((core, findings))
 }

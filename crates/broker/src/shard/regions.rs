@@ -50,6 +50,12 @@ impl Regions {
         *known = first.min(*known);
     }
 
+    /// Where large messages begin that end elsewhere: a location in the ending region, one in the first.
+    pub(super) fn spans(&self) -> Vec<(Location, Location)> {
+        let place = |region: &Region| Location(vorrang_log::Location::new(*region, 0).raw());
+        self.spans.iter().map(|(last, first)| (place(last), place(first))).collect()
+    }
+
     /// Notes that these regions may have nothing in them.
     pub(super) fn suspect(&mut self, regions: impl IntoIterator<Item = Region>) {
         self.candidates.extend(regions);

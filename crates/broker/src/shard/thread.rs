@@ -1,5 +1,6 @@
 //! The shard's thread: waits, looks at the clock, steps.
 
+use super::chores::Chores;
 use super::core::Core;
 use super::inbox::{Inbox, Mail};
 use super::keys::Keys;
@@ -44,16 +45,19 @@ pub(super) fn start(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> R
     Ok(Running { inbox, reader, keys, findings, thread: thread.map_err(OpenError::Thread)? })
 }
 
-fn run(mut core: Core, inbox: &Inbox, clock: &Clock) {
+fn run(mut core: Core, inbox: &Arc<Inbox>, clock: &Clock) {
     let mut mail = Mail::default();
+    let mut chores = Chores::new(inbox);
     loop {
         core.step(clock(), &mut mail.items);
+        chores.look_after(&mut core);
         if let Some(reason) = core.over() {
             inbox.close(reason);
             return;
         }
         inbox.wait(&mut mail, Some(patience(&core, clock())));
         if mail.stop && mail.items.is_empty() {
+            chores.end();
             let reason = match core.stop() {
                 Ok(()) => Arc::from("the broker has stopped"),
                 Err(failure) => Arc::from(failure.to_string()),

@@ -24,6 +24,8 @@ pub(super) struct Writer {
     /// The segment that the newest durable batch lies in.
     durable_region: Option<Region>,
     regions: Regions,
+    /// Bytes written since the last snapshot began.
+    bytes: u64,
 }
 
 impl Writer {
@@ -37,6 +39,7 @@ impl Writer {
             in_flight: VecDeque::new(),
             durable_region: None,
             regions,
+            bytes: 0,
         }
     }
 
@@ -118,6 +121,20 @@ impl Writer {
         self.regions.let_go(state, &self.log, self.durable_region);
     }
 
+    pub(super) fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// Bytes written since the last snapshot began.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Begins to count bytes anew.
+    pub(super) fn mark(&mut self) {
+        self.bytes = 0;
+    }
+
     pub(super) fn log(&self) -> &Log {
         &self.log
     }
@@ -155,6 +172,8 @@ impl Sink for Writer {
                     if self.in_flight.back().is_none_or(|(newest, _)| *newest < position) {
                         self.in_flight.push_back((position, location));
                     }
+                    let bytes = fixed.len().saturating_add(payload.len());
+                    self.bytes = self.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
                     return Ok(location);
                 }
                 Err(BatchError::Full { .. }) => self.end()?,

@@ -15,14 +15,16 @@ use bytes::Bytes;
 use smallvec::smallvec;
 use vorrang_broker::access::Principal;
 use vorrang_broker::api::{Acceptance, Answer, Event, Link, Operation, Outlet, Purpose, Request, Tag};
-use vorrang_broker::shard::{Commits, Core, Item, Opaque, OpenError, PeerId, Settings, open};
+use vorrang_broker::shard::{
+    Commits, Core, Item, Opaque, OpenError, PeerId, Schedule, Settings, Snapshot, open,
+};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
 use vorrang_engine::{EntityId, Incoming, Level, Limits, LockToken, MailboxId, Span, Timestamp};
 use vorrang_filter::MapMessage;
-use vorrang_log::Options;
 use vorrang_log::dice::Dice;
 use vorrang_log::disk::{Disk, Fate, Pattern, SimDisk, Torn};
+use vorrang_log::{Options, Pace};
 
 /// Everything a connection was told.
 #[derive(Default)]
@@ -54,7 +56,8 @@ pub struct World {
 }
 
 pub fn settings(log: Options) -> Settings {
-    Settings { limits: Limits::default(), log, decode: Arc::new(Opaque), keys: Vec::new() }
+    let snapshots = Schedule { pace: Pace::UNLIMITED, ..Schedule::default() };
+    Settings { limits: Limits::default(), log, decode: Arc::new(Opaque), keys: Vec::new(), snapshots }
 }
 
 pub fn try_open(disk: &SimDisk, now: Timestamp) -> Result<Core, OpenError> {
@@ -140,6 +143,15 @@ impl World {
 
     pub fn settle_message(&mut self, mailbox: MailboxId, token: LockToken, settlement: Settlement) -> Tag {
         self.ask(Operation::Settle { mailbox, tokens: smallvec![token], settlement, transaction: None })
+    }
+
+    /// Writes a snapshot, as far as the disk lets it.
+    pub fn snapshot(&mut self) {
+        let written = self.core.snapshot().and_then(Snapshot::write);
+        let _ = self.core.flush();
+        if let Ok(unfinished) = written {
+            let _ = unfinished.finish();
+        }
     }
 
     pub fn advance(&mut self, span: Span) {
