@@ -17,7 +17,7 @@ impl Connection {
     pub(super) fn on_transfer(
         &mut self,
         channel: u16,
-        transfer: Transfer,
+        transfer: &mut Transfer,
         payload: Bytes,
     ) -> Result<(), Fault> {
         let session_slot =
@@ -58,7 +58,7 @@ impl Connection {
         session_slot: u32,
         slot: u32,
         id: LinkId,
-        transfer: Transfer,
+        transfer: &mut Transfer,
         payload: Bytes,
     ) -> Result<(), Fault> {
         let (limit, tolerance) = (self.stage().unsettled_max, self.limits.credit_overrun_max);
@@ -91,7 +91,7 @@ impl Connection {
         let message_format = transfer.message_format.unwrap_or(MESSAGE_FORMAT_PLAIN);
         let fits = u64::try_from(payload.len()).is_ok_and(|length| length <= link.message_bytes_max);
         if fits && !transfer.more {
-            let state = transfer.state.map(Box::new);
+            let state = transfer.state.take().map(Box::new);
             let delivery = Delivery { link: id, delivery, tag, message_format, settled, state, payload };
             self.events.push_back(Event::Delivery(delivery));
             return Ok(());
@@ -115,7 +115,7 @@ impl Connection {
         session_slot: u32,
         slot: u32,
         id: LinkId,
-        transfer: Transfer,
+        transfer: &mut Transfer,
         payload: &Bytes,
     ) -> Result<(), Fault> {
         let assembly_max = self.stage().assembly_bytes_max;
@@ -127,7 +127,7 @@ impl Connection {
         }
         assembly.settled |= transfer.settled == Some(true);
         if transfer.state.is_some() {
-            assembly.state = transfer.state;
+            assembly.state = transfer.state.take();
         }
         let held = u64::try_from(assembly.payload.len()).unwrap_or(u64::MAX);
         let added = u64::try_from(payload.len()).unwrap_or(u64::MAX);

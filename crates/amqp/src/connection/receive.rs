@@ -178,10 +178,10 @@ impl Connection {
             };
             let quick = if self.phase == Phase::Open { quick_transfer(&self.inbox, size) } else { None };
             let handled = match quick {
-                Some((channel, transfer, payload)) => {
+                Some((channel, mut transfer, payload)) => {
                     let mut frame = self.inbox.split_to(size);
                     frame.advance(payload);
-                    self.on_transfer(channel, transfer, frame)
+                    self.on_transfer(channel, &mut transfer, frame)
                 }
                 None => match Frame::decode(self.inbox.split_to(size)) {
                     Ok(frame) => self.handle(frame, work),
@@ -205,7 +205,7 @@ impl Connection {
             return Ok(());
         }
         match frame.body {
-            FrameBody::Transfer(transfer, payload) => self.on_transfer(channel, transfer, payload),
+            FrameBody::Transfer(mut transfer, payload) => self.on_transfer(channel, &mut transfer, payload),
             FrameBody::Disposition(disposition) => self.on_disposition(channel, disposition, work),
             FrameBody::Flow(flow) => self.on_flow(channel, &flow),
             FrameBody::Heartbeat => Ok(()),
