@@ -11,7 +11,8 @@
 //!
 //! What must stay true:
 //!
-//! - **A peer that is not authenticated reaches the open addresses and nothing else**: see [`admission`].
+//! - **A peer that is not authenticated reaches the open addresses and nothing else**: a link needs a permit, and
+//!   `admission` is the only place that makes one.
 //! - **Everything a peer can grow has a limit** in [`Limits`], and what happens there is written beside it.
 //! - **Every call ends.** A peer's numbers never bound a loop, size an allocation or index a table unchecked.
 //! - **One output per batch.** Replies gather until the shell takes them, and accepted deliveries become ranges.
