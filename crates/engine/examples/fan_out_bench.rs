@@ -4,7 +4,8 @@
 //!
 //! Every message is decided and applied. With correlation rules each message matches one of them, so
 //! the cost of finding it shows; with catch-all subscriptions each message is copied to all of them, so
-//! the cost of a copy shows. Times are of the processor, so that they hold on a busy machine.
+//! the cost of a copy shows. Times are of the processor, so that they hold on a busy machine. At last,
+//! the memory of subscriptions that nobody has published to.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -19,6 +20,9 @@ use vorrang_engine::{
 };
 use vorrang_filter::{Correlation, Filter, MapMessage, SystemProperty, Value};
 
+/// Subscriptions that are never used.
+const IDLE: usize = 100_000;
+
 struct Bench {
     state: State,
     location: u64,
@@ -26,7 +30,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let mut bench = Bench { state: State::new(Limits::default()), location: 0 };
+        let mut limits = Limits::default();
+        limits.entities.subscriptions_per_topic_max = IDLE;
+        limits.entities.sql_filters_per_topic_max = IDLE;
+        let mut bench = Bench { state: State::new(limits), location: 0 };
         bench.run(&Command::Create { seed: 1 });
         bench.administer(Request::CreateTopic { name: topic(), settings: Vec::new() });
         bench
@@ -110,6 +117,14 @@ fn processor_seconds() -> f64 {
     nanoseconds / 1e9
 }
 
+/// The memory this process uses, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+    let kilobytes: u64 = line.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
+    kilobytes * 1024
+}
+
 fn main() {
     println!("correlation rules  copies  microseconds for each message");
     for rules in [1, 100, 10_000, 100_000_u32] {
@@ -132,4 +147,11 @@ fn main() {
         let (time, copies) = bench.publish(400_000 / subscriptions.max(10), 1);
         println!("{subscriptions:23}  {copies:6.1}  {time:.2}");
     }
+    let before = resident();
+    let mut bench = Bench::new();
+    for number in 0..IDLE {
+        bench.subscribe(&format!("s{number}"), None);
+    }
+    let each = resident().saturating_sub(before) / u64::try_from(IDLE).unwrap_or(1);
+    println!("{IDLE} idle subscriptions: {each} bytes each, with their first rule");
 }

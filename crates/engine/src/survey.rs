@@ -1,6 +1,7 @@
 //! What an operator may ask about mailboxes: how much is there, how old it is, what was seen of it.
 
 use crate::id::{EntityId, MailboxId};
+use crate::lane::Lane;
 use crate::lane::lanes::NOBODY;
 use crate::level::Level;
 use crate::mailbox::Counts;
@@ -33,7 +34,7 @@ impl State {
         let heads = mailbox.lanes.heads(Level(0)).filter(|(_, head)| *head != NOBODY);
         let mut waiting: Vec<_> = heads
             .map(|(level, (oldest, _))| {
-                let count = mailbox.lanes.lane(level).map_or(0, |lane| lane.len());
+                let count = mailbox.lanes.lane(level).map_or(0, Lane::len);
                 Waiting { level, count, oldest }
             })
             .collect();

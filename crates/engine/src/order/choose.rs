@@ -47,15 +47,14 @@ pub(crate) fn choose(
         let head = lanes.head(level, records)?;
         return Some(Choice { head, level, rescue, rescued: starving.is_some_and(|level| level != highest) });
     }
-    let heads = lanes.heads(floor).filter(|(_, key)| *key != NOBODY);
-    let best = heads
-        .map(|(level, (eligible, sequence))| ((ordering.rank(level, eligible, None), sequence), level))
-        .min();
+    let heads = lanes.heads(floor);
+    let ranked =
+        heads.map(|(level, (eligible, sequence))| ((ordering.stand(level, eligible), sequence), level));
+    let best = ranked.min().filter(|((_, sequence), _)| *sequence != NOBODY.1);
     let own = dated.iter().take(DATED_SCAN_MAX).find(|(_, (_, level))| *level >= floor);
     let own = own.and_then(|((deadline, sequence), (handle, level))| {
         let key = records.get(*handle)?.key();
-        let rank = ordering.rank(*level, key.0, Some(*deadline));
-        Some(((rank, *sequence), Head::Hot(key, *handle), *level))
+        Some(((*deadline, *sequence), Head::Hot(key, *handle), *level))
     });
     let (head, level) = match (best, own) {
         (Some((rank, level)), Some((own_rank, ..))) if rank <= own_rank => {

@@ -12,8 +12,11 @@ pub(crate) type Rank = (u8, Timestamp);
 pub(crate) struct Ordering {
     policy: Policy,
     pub(crate) rescue: Rescue,
-    /// The targets by level, where the policy needs them.
+    /// What the classes promise, by level.
     targets: Vec<(Level, Span)>,
+    /// How much later than its eligible time a message of each level stands, under policies that look at
+    /// times: worked out once, because it is asked for every lane at every delivery.
+    delays: Vec<Span>,
     /// Whether a session ranks by its best message instead of its first.
     pub(crate) lift: bool,
     /// How many thousandths of a link's credit are kept for the highest class.
@@ -28,9 +31,15 @@ impl Ordering {
         let mut targets: Vec<_> =
             classes.filter_map(|(_, level, target)| target.map(|target| (level, target))).collect();
         targets.sort_unstable_by_key(|(level, _)| *level);
+        let delay = |level: u8| match settings.policy {
+            Policy::Strict | Policy::Fifo => Span(0),
+            Policy::Aged { step } => Span(step.0.saturating_mul(u64::from(u8::MAX.saturating_sub(level)))),
+            Policy::Deadline => promised(&targets, Level(level)).unwrap_or(TARGET_WITHOUT_CLASS),
+        };
         Ordering {
             policy: settings.policy,
             rescue: settings.rescue,
+            delays: (0..=u8::MAX).map(delay).collect(),
             targets,
             lift: settings.lift,
             reserved: 1_000_u16.saturating_sub(settings.prefetch_share.thousandths()),
@@ -49,13 +58,16 @@ impl Ordering {
 
     /// Where a message stands. `deadline` is its own, if it has one.
     pub(crate) fn rank(&self, level: Level, eligible: Timestamp, deadline: Option<Timestamp>) -> Rank {
-        let below = u64::from(u8::MAX.saturating_sub(level.0));
-        match self.policy {
-            Policy::Strict => (u8::MAX.saturating_sub(level.0), eligible),
-            Policy::Aged { step } => (0, eligible.after(Span(step.0.saturating_mul(below)))),
-            Policy::Deadline => (0, deadline.unwrap_or_else(|| eligible.after(self.target(level)))),
-            Policy::Fifo => (0, eligible),
+        match (self.policy, deadline) {
+            (Policy::Strict, _) => (u8::MAX.saturating_sub(level.0), eligible),
+            (Policy::Deadline, Some(deadline)) => (0, deadline),
+            (Policy::Aged { .. } | Policy::Deadline | Policy::Fifo, _) => (0, self.stand(level, eligible)),
         }
+    }
+
+    /// The time by which a message stands, under policies that look at times.
+    pub(crate) fn stand(&self, level: Level, eligible: Timestamp) -> Timestamp {
+        eligible.after(self.delays.get(usize::from(level.0)).copied().unwrap_or_default())
     }
 
     /// The lowest level a receiver may be given when it has this much of its credit left: the reserved
@@ -69,13 +81,13 @@ impl Ordering {
 
     /// The wait that the class of a level promises.
     pub(crate) fn promised(&self, level: Level) -> Option<Span> {
-        let found = self.targets.binary_search_by_key(&level, |(known, _)| *known).ok()?;
-        self.targets.get(found).map(|(_, target)| *target)
+        promised(&self.targets, level)
     }
+}
 
-    fn target(&self, level: Level) -> Span {
-        self.promised(level).unwrap_or(TARGET_WITHOUT_CLASS)
-    }
+fn promised(targets: &[(Level, Span)], level: Level) -> Option<Span> {
+    let found = targets.binary_search_by_key(&level, |(known, _)| *known).ok()?;
+    targets.get(found).map(|(_, target)| *target)
 }
 
 #[cfg(test)]
