@@ -2,9 +2,9 @@
 //! wrong is named by file and offset. Nothing is changed.
 
 use crate::disk::{Disk, DiskError, FileName, RealDisk};
-use crate::entry::{BLOCK_BYTES, EntryError, FLAG_LAST, HEADER_BYTES};
+use crate::entry::{BLOCK_BYTES, ChainHash, EntryError, FLAG_LAST, HEADER_BYTES};
 use crate::extent;
-use crate::location::{Location, Region};
+use crate::location::{Location, Position, Region};
 use crate::options::Options;
 use crate::reader::{self, ReadError};
 use crate::record;
@@ -72,9 +72,18 @@ pub fn verify(path: &Path, options: &Options) -> Result<Report, DiskError> {
 /// Verifies everything on `disk`.
 pub fn verify_disk(disk: &Arc<dyn Disk>, options: &Options) -> Result<Report, DiskError> {
     let mut report = Report::default();
+    // Where the log seems to end, while no later segment shows that it goes on.
+    let mut open_end: Option<Damage> = None;
     for file in disk.list()? {
         match file {
-            FileName::Segment(number) => verify_segment(&**disk, number, options, &mut report)?,
+            FileName::Segment(number) => {
+                let before = report.entries;
+                let end = verify_segment(&**disk, number, options, &mut report)?;
+                if report.entries > before {
+                    report.damage.extend(open_end.take());
+                }
+                open_end = open_end.or(end);
+            }
             FileName::Extent(number) => verify_extent(&**disk, number, &mut report)?,
             FileName::Snapshot(number) => match snapshot::open(disk, number, options.shard)? {
                 Ok(_) => report.snapshots += 1,
@@ -96,19 +105,20 @@ pub fn verify_disk(disk: &Arc<dyn Disk>, options: &Options) -> Result<Report, Di
     Ok(report)
 }
 
-/// Walks a segment entry by entry. Where the entries end, nothing valid may follow.
+/// Walks a segment entry by entry. Where the entries end, nothing valid may follow in it; the
+/// place is returned if the last of them does not say that the log goes on elsewhere.
 fn verify_segment(
     disk: &dyn Disk,
     number: u32,
     options: &Options,
     report: &mut Report,
-) -> Result<(), DiskError> {
+) -> Result<Option<Damage>, DiskError> {
     let segment = match recovery::read_header(disk, number, options) {
         Ok(segment) => segment,
         Err(OpenError::Disk(error)) => return Err(error),
         Err(OpenError::Damaged(damage)) => {
             report.damage.push(damage);
-            return Ok(());
+            return Ok(None);
         }
         Err(error) => {
             report.damage.push(Damage {
@@ -116,16 +126,23 @@ fn verify_segment(
                 offset: 0,
                 what: error.to_string(),
             });
-            return Ok(());
+            return Ok(None);
         }
     };
     report.segments += 1;
     let mut window = Window::new(disk, &segment);
     let mut offset = FIRST_ENTRY;
+    let mut before: Option<(Position, ChainHash)> = None;
     while offset < segment.bytes {
         let (length, last) = match window.entry(&segment, offset)? {
             Ok(entry) => {
                 report.entries += 1;
+                let (position, previous) = (entry.position(), entry.header.previous);
+                if before.is_some_and(|(last, hash)| (last.next(), hash) != (position, previous)) {
+                    let what = format!("{position} does not continue the entry before it");
+                    report.damage.push(at(&segment, offset, what));
+                }
+                before = Some((position, entry.chain()));
                 for found in entry.records() {
                     match found {
                         Ok(_) => report.records += 1,
@@ -142,11 +159,12 @@ fn verify_segment(
             }
         };
         if last {
-            break;
+            return Ok(None);
         }
         offset += on_disk(round_up(length, BLOCK_BYTES));
     }
-    Ok(())
+    let what = "no valid entry here, yet the log goes on in a later segment".to_owned();
+    Ok(Some(at(&segment, offset, what)))
 }
 
 fn at(segment: &Segment, offset: u64, what: String) -> Damage {
