@@ -22,6 +22,13 @@ async def client(endpoint):
         yield client
 
 
+@pytest_asyncio.fixture
+async def impatient(endpoint):
+    """A client that reports the broker's first answer instead of trying again."""
+    async with ServiceBusClient.from_connection_string(endpoint.connection_string(), retry_total=0) as client:
+        yield client
+
+
 @pytest.fixture
 def send(client):
     """Sends messages to a queue or topic and returns when they are accepted."""

@@ -29,9 +29,9 @@ async def test_a_scheduled_message_arrives_at_its_time(client, receive):
         await receiver.complete_message(message)
 
 
-async def test_a_cancelled_message_never_arrives_and_cannot_be_cancelled_again(client, is_empty):
+async def test_a_cancelled_message_never_arrives_and_cannot_be_cancelled_again(impatient, is_empty):
     tomorrow = datetime.now(timezone.utc) + timedelta(days=1)
-    async with client.get_queue_sender("cancel") as sender, client.get_queue_receiver("cancel") as receiver:
+    async with impatient.get_queue_sender("cancel") as sender, impatient.get_queue_receiver("cancel") as receiver:
         [number] = await sender.schedule_messages(ServiceBusMessage("never"), tomorrow)
         await sender.cancel_scheduled_messages(number)
         assert await is_empty(receiver)

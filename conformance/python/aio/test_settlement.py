@@ -16,9 +16,9 @@ async def test_an_abandoned_message_comes_back_first_and_counts_the_attempt(clie
         await receiver.complete_message(second)
 
 
-async def test_a_deferred_message_is_only_received_by_its_sequence_number(client, send, receive):
+async def test_a_deferred_message_is_only_received_by_its_sequence_number(impatient, send, receive):
     await send("defer", ServiceBusMessage("later"))
-    async with client.get_queue_receiver("defer") as receiver:
+    async with impatient.get_queue_receiver("defer") as receiver:
         [message] = await receive(receiver)
         await receiver.defer_message(message)
         assert await receiver.receive_messages(max_wait_time=1) == []

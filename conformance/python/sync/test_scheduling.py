@@ -34,8 +34,8 @@ def test_a_message_may_carry_its_own_schedule(client, send, receive):
         receiver.complete_message(message)
 
 
-def test_a_cancelled_message_never_arrives_and_cannot_be_cancelled_again(client, is_empty):
-    with client.get_queue_sender("cancel") as sender, client.get_queue_receiver("cancel") as receiver:
+def test_a_cancelled_message_never_arrives_and_cannot_be_cancelled_again(impatient, is_empty):
+    with impatient.get_queue_sender("cancel") as sender, impatient.get_queue_receiver("cancel") as receiver:
         numbers = sender.schedule_messages([ServiceBusMessage("a"), ServiceBusMessage("b")], in_seconds(3600))
         sender.cancel_scheduled_messages(numbers)
         assert is_empty(receiver)

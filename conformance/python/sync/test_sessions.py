@@ -4,20 +4,13 @@ import time
 from datetime import datetime, timezone
 
 import pytest
-from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage
+from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage
 from azure.servicebus.exceptions import (
     OperationTimeoutError,
     ServiceBusError,
     SessionCannotBeLockedError,
     SessionLockLostError,
 )
-
-
-@pytest.fixture
-def impatient(endpoint):
-    """A client that reports the broker's first answer instead of trying again."""
-    with ServiceBusClient.from_connection_string(endpoint.connection_string(), retry_total=0) as client:
-        yield client
 
 
 def test_a_session_accepted_by_id_gives_only_its_own_messages_in_order(client, send, receive):

@@ -21,9 +21,9 @@ def test_an_abandoned_message_comes_back_first_and_counts_the_attempt(client, se
         receiver.complete_message(second)
 
 
-def test_a_deferred_message_is_only_received_by_its_sequence_number(client, send, receive, is_empty):
+def test_a_deferred_message_is_only_received_by_its_sequence_number(impatient, send, receive, is_empty):
     send("defer", ServiceBusMessage("later"))
-    with client.get_queue_receiver("defer") as receiver:
+    with impatient.get_queue_receiver("defer") as receiver:
         [message] = receive(receiver)
         receiver.defer_message(message)
         assert receiver.receive_messages(max_wait_time=1) == []
