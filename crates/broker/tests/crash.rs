@@ -147,6 +147,7 @@ fn random_step(
     }
     if dice.below(3) == 0 {
         world.step();
+        world.evacuate();
     }
 }
 

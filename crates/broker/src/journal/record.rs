@@ -19,6 +19,8 @@ use vorrang_engine::Location;
 use vorrang_engine::fact::{Fact, Payload};
 use vorrang_log::{Part, RecordView};
 
+/// A payload that was moved out of the log.
+pub const PAYLOAD_ALONE: u8 = 253;
 /// A stretch of fields that did not fit into their fact's record.
 pub const FIELDS_PART: u8 = 254;
 /// A stretch of a payload that did not fit into its fact's record.
@@ -98,13 +100,7 @@ pub fn write<S: Sink>(
         let room = chunk_bytes.saturating_sub(PREFIX_BYTES_MAX.saturating_add(fields.len()));
         if bytes.len() > room {
             shape |= PAYLOAD_APART;
-            parts.clear();
-            for chunk in bytes.chunks(chunk_bytes) {
-                let location = sink.append(PAYLOAD_PART, &[], chunk)?;
-                first_part = first_part.or(Some(location));
-                let bytes = u32::try_from(chunk.len()).expect("a record is far smaller than 4 GiB");
-                Part { location: vorrang_log::Location::from_raw(location.0), bytes }.encode(parts);
-            }
+            first_part = write_apart(&bytes, parts, sink)?;
         }
     }
     if assigned_id.is_some() {
@@ -125,6 +121,44 @@ pub fn write<S: Sink>(
         payload.location = location;
     }
     Ok(Some(Written { location, first_part }))
+}
+
+/// Writes a payload alone, without a fact, as an extent keeps it.
+pub fn write_payload<S: Sink>(
+    bytes: &[u8],
+    assigned_id: Option<u128>,
+    sink: &mut S,
+) -> Result<Location, S::Failure> {
+    let size = u32::try_from(bytes.len()).expect("a message is far smaller than 4 GiB");
+    let mut shape = PAYLOAD | if assigned_id.is_some() { ASSIGNED } else { 0 };
+    let mut parts = Vec::new();
+    if bytes.len() > sink.record_bytes_max().saturating_sub(PREFIX_BYTES_MAX) {
+        shape |= PAYLOAD_APART;
+        write_apart(bytes, &mut parts, sink)?;
+    }
+    let mut fixed = Vec::with_capacity(PREFIX_BYTES_MAX);
+    fixed.push(shape);
+    fixed.extend_from_slice(&size.to_le_bytes());
+    fixed.extend(assigned_id.into_iter().flat_map(u128::to_le_bytes));
+    let beside = if shape & PAYLOAD_APART == 0 { bytes } else { &parts };
+    sink.append(PAYLOAD_ALONE, &fixed, beside)
+}
+
+/// Writes a payload in records of its own, lists them, and says where the first lies.
+fn write_apart<S: Sink>(
+    bytes: &[u8],
+    parts: &mut Vec<u8>,
+    sink: &mut S,
+) -> Result<Option<Location>, S::Failure> {
+    let mut first = None;
+    parts.clear();
+    for chunk in bytes.chunks(sink.record_bytes_max()) {
+        let location = sink.append(PAYLOAD_PART, &[], chunk)?;
+        first = first.or(Some(location));
+        let bytes = u32::try_from(chunk.len()).expect("a record is far smaller than 4 GiB");
+        Part { location: vorrang_log::Location::from_raw(location.0), bytes }.encode(parts);
+    }
+    Ok(first)
 }
 
 /// What stands before a record's fields.
@@ -193,16 +227,6 @@ pub fn stored(fixed: &[u8], payload: Bytes) -> Result<Stored, Error> {
         Content::Whole(payload)
     };
     Ok(Stored { size: prefix.size, assigned_id: prefix.assigned_id, content })
-}
-
-/// A payload's record as it is written outside of the log, in an extent: the prefix alone.
-pub fn detached_prefix(stored: &Stored) -> Vec<u8> {
-    let mut fixed = vec![PAYLOAD | if stored.assigned_id.is_some() { ASSIGNED } else { 0 }];
-    fixed.extend_from_slice(&stored.size.to_le_bytes());
-    if let Some(id) = stored.assigned_id {
-        fixed.extend_from_slice(&id.to_le_bytes());
-    }
-    fixed
 }
 
 /// A fact read back, and the first record of its payload if that lies apart.

@@ -1,78 +1,128 @@
-//! Work that goes on beside the shard's thread: one piece at a time, each on a thread of its own.
+//! Work that goes on beside the shard's thread: snapshots and evacuations, one of each at a time, each
+//! on a thread of its own.
 
 use super::core::Core;
 use super::inbox::Inbox;
-use super::snapshot::Snapshot;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use vorrang_engine::Command;
 use vorrang_log::disk::Trouble;
-use vorrang_log::snapshot::Error;
+use vorrang_log::{extent, snapshot};
 
-/// The piece of work under way.
+/// Work under way, and what becomes of it.
+type Work<T, E> = Option<JoinHandle<Result<T, E>>>;
+
+/// What is under way.
 #[derive(Debug)]
 pub(super) struct Chores {
     inbox: Arc<Inbox>,
-    snapshot: Option<JoinHandle<Result<(), Error>>>,
+    snapshot: Work<(), snapshot::Error>,
+    evacuation: Work<Vec<Command>, extent::Error>,
+    /// Whether nothing should be waited for any more.
     over: Arc<AtomicBool>,
 }
 
 impl Chores {
     pub(super) fn new(inbox: &Arc<Inbox>) -> Chores {
-        Chores { inbox: Arc::clone(inbox), snapshot: None, over: Arc::new(AtomicBool::new(false)) }
+        let over = Arc::new(AtomicBool::new(false));
+        Chores { inbox: Arc::clone(inbox), snapshot: None, evacuation: None, over }
     }
 
     /// Takes in what was finished, and begins what is due.
     pub(super) fn look_after(&mut self, core: &mut Core) {
-        if self.snapshot.as_ref().is_some_and(JoinHandle::is_finished)
-            && let Some(thread) = self.snapshot.take()
-        {
-            let outcome = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            if let Err(error) = outcome {
-                stop_unless_full(core, &error);
-            }
+        match finished(&mut self.evacuation) {
+            Some(Ok(commands)) => core.evacuated(commands),
+            Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
+            None => {}
+        }
+        if let Some(Err(error)) = finished(&mut self.snapshot) {
+            stop_unless_full(core, snapshot_trouble(&error), &error);
         }
         if self.snapshot.is_none() {
-            match core.snapshot_if_due() {
-                Some(Ok(snapshot)) => self.begin(snapshot, core),
-                Some(Err(error)) => stop_unless_full(core, &error),
-                None => {}
-            }
+            self.begin_snapshot(core);
+        }
+        if self.evacuation.is_none() {
+            self.begin_evacuation(core);
         }
     }
 
-    fn begin(&mut self, snapshot: Snapshot, core: &mut Core) {
-        let (inbox, over) = (Arc::clone(&self.inbox), Arc::clone(&self.over));
-        let work = move || {
-            let written = snapshot.write();
-            let outcome = written.and_then(|unfinished| {
-                unfinished.finish_when_durable(|| over.load(Ordering::Acquire) || inbox.closed().is_some())
-            });
-            inbox.log_has_news();
-            outcome
+    fn begin_snapshot(&mut self, core: &mut Core) {
+        let snapshot = match core.snapshot_if_due() {
+            Some(Ok(snapshot)) => snapshot,
+            Some(Err(error)) => return stop_unless_full(core, snapshot_trouble(&error), &error),
+            None => return,
         };
-        match std::thread::Builder::new().name("snapshot".to_owned()).spawn(work) {
-            Ok(thread) => self.snapshot = Some(thread),
-            Err(error) => core.give_up(&format!("cannot start the snapshot's thread: {error}")),
+        let (inbox, over) = (Arc::clone(&self.inbox), Arc::clone(&self.over));
+        let is_over = move || over.load(Ordering::Acquire) || inbox.closed().is_some();
+        let write = move || snapshot.write().and_then(|written| written.finish_when_durable(is_over));
+        self.snapshot = spawn("snapshot", &self.inbox, write, core);
+    }
+
+    fn begin_evacuation(&mut self, core: &mut Core) {
+        match core.evacuation_if_due() {
+            Some(Ok(evacuation)) => {
+                self.evacuation = spawn("evacuation", &self.inbox, || evacuation.run(), core);
+            }
+            Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
+            None => {}
         }
     }
 
-    /// Waits for what is under way, without waiting for the log.
+    /// Waits for what is under way, which itself waits for nothing more.
     pub(super) fn end(&mut self) {
         self.over.store(true, Ordering::Release);
-        if let Some(thread) = self.snapshot.take()
-            && let Err(panic) = thread.join()
-        {
-            std::panic::resume_unwind(panic);
+        join(self.snapshot.take());
+        join(self.evacuation.take());
+    }
+}
+
+fn spawn<T: Send + 'static, E: Send + 'static>(
+    name: &str,
+    inbox: &Arc<Inbox>,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    core: &mut Core,
+) -> Work<T, E> {
+    let inbox = Arc::clone(inbox);
+    let work = move || {
+        let outcome = work();
+        inbox.log_has_news();
+        outcome
+    };
+    match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
+        Ok(thread) => Some(thread),
+        Err(error) => {
+            core.give_up(&format!("cannot start the {name} thread: {error}"));
+            None
         }
     }
 }
 
-/// A full disk is no reason to stop: the log goes on in the segments it has, and the next snapshot may
+fn finished<T, E>(work: &mut Work<T, E>) -> Option<Result<T, E>> {
+    if work.as_ref().is_some_and(JoinHandle::is_finished) { join(work.take()) } else { None }
+}
+
+fn join<T>(thread: Option<JoinHandle<T>>) -> Option<T> {
+    thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+fn snapshot_trouble(error: &snapshot::Error) -> Trouble {
+    if let snapshot::Error::Disk(error) = error { error.trouble } else { Trouble::Other }
+}
+
+fn evacuation_trouble(error: &extent::Error) -> Trouble {
+    match error {
+        extent::Error::Disk(error) => error.trouble,
+        // An extent has a greatest length: what did not fit goes with the next.
+        extent::Error::Full { .. } => Trouble::NoSpace,
+        _ => Trouble::Other,
+    }
+}
+
+/// A full disk is no reason to stop: the log goes on in the segments it has, and the next attempt may
 /// find room. Any other trouble means that the disk cannot be trusted.
-fn stop_unless_full(core: &mut Core, error: &Error) {
-    let full = matches!(error, Error::Disk(error) if error.trouble == Trouble::NoSpace);
-    if !full {
-        core.give_up(&format!("cannot write a snapshot: {error}"));
+fn stop_unless_full(core: &mut Core, trouble: Trouble, error: &dyn std::fmt::Display) {
+    if trouble != Trouble::NoSpace {
+        core.give_up(&format!("cannot write beside the log: {error}"));
     }
 }

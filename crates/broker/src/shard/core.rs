@@ -8,25 +8,24 @@
 //!
 //! If the log fails, the shard is over: nothing more is told but that.
 
+mod request;
+mod telling;
+mod upkeep;
+
 use super::hold::Hold;
 use super::keys::Keys;
 use super::payload::{Decode, PayloadReader, Source};
-use super::peer::{self, OpenLink, Peer, PeerId};
+use super::peer::{Peer, PeerId};
 use super::recent::{Body, Recent};
-use super::snapshot::{Schedule, Snapshot};
+use super::snapshot::Schedule;
 use super::writer::Writer;
-use crate::access::{Action, Denied, Principal};
-use crate::api::{
-    Answer, Event, Found, Link, Operation, Outlet, Place, Purpose, Refused, Request, Tag, forward_targets,
-};
-use smallvec::smallvec;
+use crate::access::Principal;
+use crate::api::{Event, Link, Outlet, Refused, Request, Tag};
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use vorrang_engine::command::{self, AcceptSession, Attach, Settle};
-use vorrang_engine::{
-    Command, Delivery, Effect, Fact, MailboxId, Outcome, ReceiverId, Reply, State, Timestamp,
-};
-use vorrang_log::{Appending, Failure, NoRoom, Position};
+use vorrang_engine::{Command, Fact, Outcome, ReceiverId, RunId, State, Timestamp};
+use vorrang_log::{Appending, Failure, NoRoom, Position, Region};
 
 /// Events waiting for the disk beyond which no more deliveries are decided.
 const HELD_MAX: usize = 65_536;
@@ -71,12 +70,19 @@ pub struct Core {
     peers: Peers,
     /// Connections with something to be told.
     told: Vec<PeerId>,
+    /// Records of runs that the engine wants back in memory.
+    cold: Vec<(RunId, u32, u32)>,
+    /// What the shard asks of itself.
+    own: VecDeque<Command>,
     hold: Hold,
     /// When permissions of open receivers end.
     endings: BTreeSet<(Timestamp, PeerId, Link)>,
     now: Timestamp,
     durable: Position,
     room: Result<(), NoRoom>,
+    record_bytes_max: usize,
+    /// The oldest segment emptied last, and when: what could not be moved is not tried at once again.
+    evacuated: Option<(Region, Timestamp)>,
     snapshots: Schedule,
     /// When the last snapshot was begun.
     snapshot_at: Timestamp,
@@ -101,6 +107,7 @@ impl Core {
     ) -> Core {
         let reader = PayloadReader::new(writer.log().reader());
         let durable = writer.log().durable();
+        let record_bytes_max = crate::journal::record::Sink::record_bytes_max(&writer);
         Core {
             state,
             writer,
@@ -111,6 +118,10 @@ impl Core {
             outcome: Outcome::default(),
             peers: Peers::default(),
             told: Vec::new(),
+            cold: Vec::new(),
+            own: VecDeque::new(),
+            evacuated: None,
+            record_bytes_max,
             hold: Hold::default(),
             endings: BTreeSet::new(),
             now,
@@ -149,7 +160,7 @@ impl Core {
     /// When the next step is due though nothing arrives; a time that has passed if it is due now.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
-        if self.state.has_deliverable() && self.hold.len() < HELD_MAX {
+        if !self.own.is_empty() || (self.state.has_deliverable() && self.hold.len() < HELD_MAX) {
             return Some(self.now);
         }
         let ending = self.endings.first().map(|(at, ..)| *at);
@@ -167,30 +178,6 @@ impl Core {
     #[must_use]
     pub fn over(&self) -> Option<&Arc<str>> {
         self.over.as_ref()
-    }
-
-    /// Makes everything that was handed to the log durable, and does the log's background work: for
-    /// shards whose log has no threads.
-    pub fn flush(&mut self) -> Result<(), Failure> {
-        self.writer.log_mut().flush()?;
-        self.writer.log().upkeep();
-        Ok(())
-    }
-
-    /// Begins a snapshot if one is due and the shard is not over.
-    pub fn snapshot_if_due(&mut self) -> Option<Result<Snapshot, vorrang_log::snapshot::Error>> {
-        let wanted = self.writer.log().pressure().snapshot_wanted;
-        let waited = self.now.since(self.snapshot_at);
-        let due = self.snapshots.is_due(self.writer.bytes(), waited, wanted);
-        (due && self.over.is_none()).then(|| self.snapshot())
-    }
-
-    /// Begins a snapshot of everything decided so far.
-    pub fn snapshot(&mut self) -> Result<Snapshot, vorrang_log::snapshot::Error> {
-        let writer = self.writer.log_mut().snapshot(self.snapshots.pace)?;
-        self.writer.mark();
-        self.snapshot_at = self.now;
-        Ok(Snapshot::new(writer, self.state.freeze(), self.writer.regions().spans()))
     }
 
     /// What the engine knows.
@@ -222,31 +209,25 @@ impl Core {
         }
         self.room = self.writer.log_mut().permit(Appending::Growing, self.now.0);
         self.tick()?;
-        self.end_permissions()?;
         while !self.writer.is_full()
             && let Some((peer, item)) = arrived.pop_front()
         {
             self.take(peer, item)?;
         }
+        // After what has arrived, so that a renewal that came in time counts.
+        self.end_permissions()?;
+        while !self.writer.is_full()
+            && let Some(command) = self.own.pop_front()
+        {
+            self.carry_out(&command, None)?;
+        }
         while self.state.has_deliverable() && !self.writer.is_full() && self.hold.len() < HELD_MAX {
             self.carry_out(&Command::Deliver, None)?;
+            self.warm()?;
         }
         self.writer.end()?;
         self.writer.let_go(&mut self.state);
         Ok(())
-    }
-
-    /// Tells everything that has become durable.
-    fn release(&mut self) {
-        self.durable = self.writer.durable();
-        let (peers, told) = (&mut self.peers, &mut self.told);
-        self.hold.release(self.durable, |id, event| {
-            if let Some(peer) = peers.get_mut(&id)
-                && peer.tell(event)
-            {
-                told.push(id);
-            }
-        });
     }
 
     fn tick(&mut self) -> Result<(), Failure> {
@@ -258,171 +239,6 @@ impl Core {
             self.carry_out(&Command::Tick, None)?;
         }
         Ok(())
-    }
-
-    fn take(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
-        match item {
-            Item::Open(outlet) => {
-                self.peers.insert(id, Peer::new(id, outlet));
-                Ok(())
-            }
-            Item::Become(principal) => {
-                if let Some(peer) = self.peers.get_mut(&id) {
-                    peer.become_principal(principal);
-                }
-                Ok(())
-            }
-            Item::Request(Request { tag, operation }) => match self.authorise(id, &operation) {
-                Ok(until) => self.request(id, tag, operation, until),
-                Err(denied) => {
-                    self.tell(id, Event::Refused { tag, refused: Refused::Denied(denied) });
-                    Ok(())
-                }
-            },
-            Item::Close => self.close(id),
-        }
-    }
-
-    /// Asks the one door. Says until when the permission holds.
-    fn authorise(&mut self, id: PeerId, operation: &Operation) -> Result<Timestamp, Denied> {
-        let (now, catalogue, action) = (self.now, self.state.catalogue(), operation.action());
-        // A connection that is not there has nothing to say; what it asked is dropped further on.
-        let Some(peer) = self.peers.get_mut(&id) else { return Ok(now) };
-        match operation.place() {
-            Place::At(scope) => {
-                if let Operation::Administer(request) = operation {
-                    for target in forward_targets(request) {
-                        peer.authorise_at(Action::Send, &target, now)?;
-                    }
-                }
-                peer.authorise_at(action, &scope, now)
-            }
-            Place::Entity(entity, via) => {
-                if let Some(via) = via {
-                    peer.authorise_mailbox(catalogue, action, MailboxId::main(via), now)?;
-                }
-                peer.authorise_mailbox(catalogue, action, MailboxId::main(entity), now)
-            }
-            Place::Mailboxes(mailboxes) => {
-                let mut until = Timestamp::NEVER;
-                for mailbox in mailboxes {
-                    until = until.min(peer.authorise_mailbox(catalogue, action, mailbox, now)?);
-                }
-                Ok(until)
-            }
-            Place::Own => Ok(Timestamp::NEVER),
-            Place::Anywhere => peer.authorise_at(action, &crate::access::Scope::namespace(), now),
-        }
-    }
-
-    /// Carries out a request that is permitted until `until`.
-    fn request(
-        &mut self,
-        id: PeerId,
-        tag: Tag,
-        operation: Operation,
-        until: Timestamp,
-    ) -> Result<(), Failure> {
-        let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
-        if operation.grows()
-            && let Err(no_room) = self.room
-        {
-            self.tell(id, Event::Refused { tag, refused: no_room.into() });
-            return Ok(());
-        }
-        let request = id.request(tag);
-        let mut answered = Asker { id, tag, plain: false };
-        let command = match operation {
-            Operation::Find { path, purpose } => {
-                self.find(id, tag, &path, purpose);
-                return Ok(());
-            }
-            Operation::Ask(question) => {
-                let source = Source { recent: &self.recent, reader: &self.reader, decode: &self.decode };
-                let answer = super::question::answer(&self.state, &source, (self.now, id), question);
-                self.answer(id, tag, answer);
-                return Ok(());
-            }
-            Operation::Send { entity, via, transaction, messages, acceptance } => {
-                answered.plain = acceptance == crate::api::Acceptance::Plain;
-                Command::Send(command::Send { request, entity, via, transaction, messages })
-            }
-            Operation::Cancel { entity, sequences } => Command::Cancel { request, entity, sequences },
-            Operation::Attach { link, mailboxes, mode, min_level, selector } => {
-                let open = OpenLink::new(mailboxes.clone(), Action::Receive, until);
-                peer.links.insert(link, open);
-                self.endings.insert((until, id, link));
-                let receiver = id.receiver(link);
-                Command::Attach(Box::new(Attach { request, receiver, mailboxes, mode, min_level, selector }))
-            }
-            Operation::AcceptSession { link, mailbox, session, mode, wait } => {
-                let open = OpenLink::new(smallvec![mailbox], Action::UseSession, until);
-                peer.links.insert(link, open);
-                self.endings.insert((until, id, link));
-                let receiver = id.receiver(link);
-                Command::AcceptSession(Box::new(AcceptSession {
-                    request,
-                    receiver,
-                    mailbox,
-                    session,
-                    mode,
-                    wait,
-                }))
-            }
-            Operation::Credit { link, limit, drain } => {
-                let Some(open) = peer.links.get(&link) else { return Ok(()) };
-                Command::Credit { receiver: id.receiver(link), credit: open.credit(limit), drain }
-            }
-            Operation::Detach { link } => Command::Detach { receiver: id.receiver(link) },
-            Operation::Settle { mailbox, tokens, settlement, transaction } => {
-                Command::Settle(Settle { request, mailbox, tokens, settlement, transaction })
-            }
-            Operation::Renew { mailbox, tokens } => Command::Renew { request, mailbox, tokens },
-            Operation::ReceiveDeferred { mailbox, sequences, mode, link } => {
-                let receiver = link.map(|link| id.receiver(link));
-                Command::ReceiveDeferred { request, mailbox, sequences, mode, receiver }
-            }
-            Operation::RenewSession { mailbox, session, link } => {
-                Command::RenewSession { request, mailbox, session, receiver: id.receiver(link) }
-            }
-            Operation::SetSessionState { mailbox, session, link, state } => {
-                let receiver = id.receiver(link);
-                Command::SetSessionState { request, mailbox, session, receiver, state }
-            }
-            Operation::Declare => Command::Declare { request },
-            Operation::Discharge { transaction, rollback } => {
-                peer.transactions.remove(&transaction);
-                Command::Discharge { request: Some(request), transaction, rollback }
-            }
-            Operation::DeleteMessages { mailbox, selection, before, max } => {
-                Command::DeleteMessages { request, mailbox, selection, before, max }
-            }
-            Operation::Reprioritise { mailbox, selection, level, max, dry_run } => {
-                Command::Reprioritise { request, mailbox, selection, level, max, dry_run }
-            }
-            Operation::Administer(change) => Command::Administer { request, change },
-        };
-        self.carry_out(&command, Some(answered))
-    }
-
-    /// Looks an entity up for somebody who may use it.
-    fn find(&mut self, id: PeerId, tag: Tag, path: &vorrang_engine::entity::EntityPath, purpose: Purpose) {
-        let found = self.state.catalogue().find(path);
-        let answer = found.ok_or_else(|| Refused::NotFound { path: path.to_string().into() }).map(|entity| {
-            let mailbox = MailboxId::new(entity.id, path.sub_queue);
-            let description = Arc::new(entity.clone());
-            Answer::Found(Found { entity: entity.id, mailbox, purpose, description })
-        });
-        self.answer(id, tag, answer);
-    }
-
-    /// Answers a question when everything the answer may rest on is durable.
-    fn answer(&mut self, id: PeerId, tag: Tag, answer: Result<Answer, Refused>) {
-        let event = match answer {
-            Ok(answer) => Event::Answer { tag, answer },
-            Err(refused) => Event::Refused { tag, refused },
-        };
-        self.tell_after(self.writer.newest(), id, event);
     }
 
     /// Decides a command; writes, applies and tells what comes of it.
@@ -449,6 +265,9 @@ impl Core {
             self.state.apply(fact);
             self.note(fact);
         }
+        for receiver in waited_in_vain(&outcome.facts) {
+            self.drop_link(receiver);
+        }
         let plain = asker.is_some_and(|asker| asker.plain);
         for effect in outcome.effects.drain(..) {
             self.route(effect, plain);
@@ -463,164 +282,6 @@ impl Core {
             Fact::ReceiverDetached { receiver, .. } => self.drop_link(*receiver),
             Fact::Administered { change, .. } => self.keys.follow(change, self.state.catalogue()),
             _ => {}
-        }
-    }
-
-    fn route(&mut self, effect: Effect, plain: bool) {
-        match effect {
-            Effect::Reply { request, reply } => {
-                let (id, tag) = peer::of_request(request);
-                match &reply {
-                    Reply::Declared { transaction } => {
-                        if let Some(peer) = self.peers.get_mut(&id) {
-                            peer.transactions.insert(*transaction);
-                        }
-                    }
-                    // The first delivery of a session must not overtake its acceptance.
-                    Reply::SessionAccepted { .. } => {
-                        return self.tell_in_line(self.writer.newest(), id, Event::Reply { tag, reply });
-                    }
-                    _ => {}
-                }
-                let event = if plain && matches!(reply, Reply::Sent { .. }) {
-                    Event::Accepted { first: tag, count: 1 }
-                } else {
-                    Event::Reply { tag, reply }
-                };
-                self.tell_after(self.writer.newest(), id, event);
-            }
-            Effect::Refuse { request, refusal } => {
-                let (id, tag) = peer::of_request(request);
-                let refused = Refused::Impossible(refusal);
-                self.tell_after(self.writer.newest(), id, Event::Refused { tag, refused });
-            }
-            Effect::Deliver { receiver, delivery } => {
-                let (id, link) = peer::of_receiver(receiver);
-                let wait = self.delivery_waits_for(&delivery);
-                let body = self.recent.find(delivery.location).cloned();
-                if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.get_mut(&link)) {
-                    open.delivered = open.delivered.wrapping_add(1);
-                }
-                self.tell_in_line(wait, id, Event::Deliver { link, delivery, body });
-            }
-            Effect::Drained { receiver } => {
-                let (id, link) = peer::of_receiver(receiver);
-                self.tell_in_line(None, id, Event::Drained { link });
-            }
-            Effect::Detach { receiver, refusal } => {
-                let (id, link) = peer::of_receiver(receiver);
-                self.drop_link(receiver);
-                let refused = Refused::Impossible(refusal);
-                self.tell_in_line(self.writer.newest(), id, Event::Detached { link, refused });
-            }
-            Effect::Warm { .. } => {}
-        }
-    }
-
-    /// A locked message need only be durable itself; one that is removed by being sent must be removed
-    /// durably first.
-    fn delivery_waits_for(&self, delivery: &Delivery) -> Option<Position> {
-        if delivery.token.is_some() {
-            self.writer.position_of(delivery.location)
-        } else {
-            self.writer.newest()
-        }
-    }
-
-    /// Tells an event once `position` is durable, and not before earlier events of the same line.
-    fn tell_in_line(&mut self, position: Option<Position>, id: PeerId, event: Event) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        let wait = position.unwrap_or(Position::START).max(peer.deliveries_wait_for);
-        peer.deliveries_wait_for = wait;
-        self.tell_after(Some(wait), id, event);
-    }
-
-    fn tell_after(&mut self, position: Option<Position>, id: PeerId, event: Event) {
-        match position {
-            Some(position) if position > self.durable => self.hold.keep(position, id, event),
-            _ => self.tell(id, event),
-        }
-    }
-
-    fn tell(&mut self, id: PeerId, event: Event) {
-        if let Some(peer) = self.peers.get_mut(&id)
-            && peer.tell(event)
-        {
-            self.told.push(id);
-        }
-    }
-
-    fn tell_all(&mut self) {
-        for id in self.told.drain(..) {
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.flush();
-            }
-        }
-    }
-
-    /// Ends receivers whose permission has ended and was not renewed.
-    fn end_permissions(&mut self) -> Result<(), Failure> {
-        while let Some(&(at, id, link)) = self.endings.first()
-            && at <= self.now
-        {
-            self.endings.pop_first();
-            let (now, catalogue) = (self.now, self.state.catalogue());
-            let Some(peer) = self.peers.get_mut(&id) else { continue };
-            let Some(open) = peer.links.get(&link) else { continue };
-            let (action, mailboxes) = (open.action, open.mailboxes.clone());
-            let standing = mailboxes.iter().try_fold(Timestamp::NEVER, |until, mailbox| {
-                peer.authorise_mailbox(catalogue, action, *mailbox, now).map(|holds| holds.min(until))
-            });
-            match standing {
-                Ok(until) => {
-                    if let Some(open) = peer.links.get_mut(&link) {
-                        open.until = until;
-                    }
-                    self.endings.insert((until, id, link));
-                }
-                Err(denied) => {
-                    peer.links.remove(&link);
-                    self.carry_out(&Command::Detach { receiver: id.receiver(link) }, None)?;
-                    let refused = Refused::Denied(denied);
-                    self.tell_in_line(None, id, Event::Detached { link, refused });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends a connection: its receivers, its waits and its transactions.
-    fn close(&mut self, id: PeerId) -> Result<(), Failure> {
-        let Some(mut peer) = self.peers.remove(&id) else { return Ok(()) };
-        peer.flush();
-        for (link, open) in &peer.links {
-            self.endings.remove(&(open.until, id, *link));
-            self.carry_out(&Command::Detach { receiver: id.receiver(*link) }, None)?;
-        }
-        for transaction in peer.transactions {
-            self.carry_out(&Command::Discharge { request: None, transaction, rollback: true }, None)?;
-        }
-        Ok(())
-    }
-
-    /// Forgets the receiver that a refused attach would have been.
-    fn forget_link(&mut self, id: PeerId, command: &Command) {
-        match command {
-            Command::Attach(attach) => self.drop_link(attach.receiver),
-            Command::AcceptSession(accept) => self.drop_link(accept.receiver),
-            Command::Discharge { transaction, .. } => {
-                if let Some(peer) = self.peers.get_mut(&id) {
-                    peer.transactions.remove(transaction);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn drop_link(&mut self, receiver: ReceiverId) {
-        let (id, link) = peer::of_receiver(receiver);
-        if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.remove(&link)) {
-            self.endings.remove(&(open.until, id, link));
         }
     }
 
@@ -666,4 +327,16 @@ struct Asker {
     tag: Tag,
     /// Whether being told "accepted" is enough.
     plain: bool,
+}
+
+/// The receivers that stopped waiting for a session without getting one.
+fn waited_in_vain(facts: &[Fact]) -> SmallVec<[ReceiverId; 4]> {
+    let got_one = |ended: ReceiverId| {
+        facts.iter().any(|fact| matches!(fact, Fact::SessionLocked { receiver, .. } if *receiver == ended))
+    };
+    let ended = facts.iter().filter_map(|fact| match fact {
+        Fact::AcceptEnded { receiver } => Some(*receiver),
+        _ => None,
+    });
+    ended.filter(|receiver| !got_one(*receiver)).collect()
 }

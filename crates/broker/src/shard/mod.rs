@@ -2,7 +2,9 @@
 
 mod broker;
 mod chores;
+mod cold;
 mod core;
+mod evacuation;
 mod hold;
 mod inbox;
 mod keys;
@@ -18,6 +20,7 @@ mod writer;
 
 pub use self::core::{Core, Item};
 pub use broker::{Broker, Connection, NotTaken, Push, Stopped};
+pub use evacuation::Evacuation;
 pub use keys::Keys;
 pub use open::{Commits, OpenError, Settings, open};
 pub use payload::{Decode, Opaque, PayloadReader, Unreadable};

@@ -1,5 +1,6 @@
 //! Stored payloads: for the doors that send them out, and for the engine where it must look inside.
 
+use super::cold;
 use super::recent::{Body, Recent};
 use crate::journal::{self, record::Content};
 use bytes::BytesMut;
@@ -74,6 +75,13 @@ impl PayloadReader {
     }
 }
 
+impl PayloadReader {
+    /// Records of a run that has left memory.
+    pub(super) fn cold_records(&self, run: RunId, from: u32, max: u32) -> Result<Vec<ColdRecord>, ReadError> {
+        cold::read(&self.log, run, from, max)
+    }
+}
+
 /// What the engine is given to look into stored messages.
 pub(super) struct Source<'a> {
     pub(super) recent: &'a Recent,
@@ -97,8 +105,8 @@ impl Payloads for Source<'_> {
         Some(view)
     }
 
-    fn cold_records(&self, _: RunId, _: u32, _: u32) -> Vec<ColdRecord> {
-        Vec::new()
+    fn cold_records(&self, run: RunId, from: u32, max: u32) -> Vec<ColdRecord> {
+        self.reader.cold_records(run, from, max).unwrap_or_default()
     }
 }
 

@@ -56,6 +56,12 @@ impl Regions {
         self.spans.iter().map(|(last, first)| (place(last), place(first))).collect()
     }
 
+    /// The regions that large messages end in which have a part in one of these.
+    pub(super) fn spanning(&self, regions: &BTreeSet<Region>) -> BTreeSet<Region> {
+        let touches = |first: Region, last: Region| regions.range(first..last).next().is_some();
+        self.spans.iter().filter(|(last, first)| touches(**first, **last)).map(|(last, _)| *last).collect()
+    }
+
     /// Notes that these regions may have nothing in them.
     pub(super) fn suspect(&mut self, regions: impl IntoIterator<Item = Region>) {
         self.candidates.extend(regions);

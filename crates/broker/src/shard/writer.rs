@@ -121,6 +121,11 @@ impl Writer {
         self.regions.let_go(state, &self.log, self.durable_region);
     }
 
+    /// The segment that the newest durable batch lies in.
+    pub(super) fn durable_region(&self) -> Option<Region> {
+        self.durable_region
+    }
+
     pub(super) fn regions(&self) -> &Regions {
         &self.regions
     }

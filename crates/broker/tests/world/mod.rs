@@ -154,8 +154,22 @@ impl World {
         }
     }
 
+    /// Empties old segments if the ring runs short, as far as the disk lets it.
+    pub fn evacuate(&mut self) -> bool {
+        let Some(Ok(evacuation)) = self.core.evacuation_if_due() else { return false };
+        if let Ok(commands) = evacuation.run() {
+            self.core.evacuated(commands);
+        }
+        true
+    }
+
     pub fn advance(&mut self, span: Span) {
         self.now = self.now.after(span);
+    }
+
+    /// The names of all files.
+    pub fn disk_files(&self) -> Vec<String> {
+        self.disk.list().unwrap().iter().map(ToString::to_string).collect()
     }
 
     /// The disk as a power failure now may leave it.

@@ -1,0 +1,249 @@
+//! Requests: permission first, then the engine's word for it.
+
+use super::{Asker, Core, Item};
+use crate::access::{Action, Denied, Scope};
+use crate::api::{
+    Acceptance, Answer, Event, Found, Operation, Place, Purpose, Refused, Request, Tag, forward_targets,
+};
+use crate::shard::payload::Source;
+use crate::shard::peer::{self, OpenLink, Peer, PeerId};
+use crate::shard::question;
+use smallvec::smallvec;
+use std::sync::Arc;
+use vorrang_engine::command::{self, AcceptSession, Attach, Settle};
+use vorrang_engine::entity::EntityPath;
+use vorrang_engine::{Command, MailboxId, ReceiverId, Timestamp};
+use vorrang_log::Failure;
+
+impl Core {
+    pub(super) fn take(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
+        match item {
+            Item::Open(outlet) => {
+                self.peers.insert(id, Peer::new(id, outlet));
+                Ok(())
+            }
+            Item::Become(principal) => {
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    peer.become_principal(principal);
+                }
+                Ok(())
+            }
+            Item::Request(Request { tag, operation }) => match self.authorise(id, &operation) {
+                Ok(until) => self.request(id, tag, operation, until),
+                Err(denied) => {
+                    self.tell(id, Event::Refused { tag, refused: Refused::Denied(denied) });
+                    Ok(())
+                }
+            },
+            Item::Close => self.close(id),
+        }
+    }
+
+    /// Asks the one door. Says until when the permission holds.
+    pub(super) fn authorise(&mut self, id: PeerId, operation: &Operation) -> Result<Timestamp, Denied> {
+        let (now, catalogue, action) = (self.now, self.state.catalogue(), operation.action());
+        // A connection that is not there has nothing to say; what it asked is dropped further on.
+        let Some(peer) = self.peers.get_mut(&id) else { return Ok(now) };
+        match operation.place() {
+            Place::At(scope) => {
+                if let Operation::Administer(request) = operation {
+                    for target in forward_targets(request) {
+                        peer.authorise_at(Action::Send, &target, now)?;
+                    }
+                }
+                peer.authorise_at(action, &scope, now)
+            }
+            Place::Entity(entity, via) => {
+                if let Some(via) = via {
+                    peer.authorise_mailbox(catalogue, action, MailboxId::main(via), now)?;
+                }
+                peer.authorise_mailbox(catalogue, action, MailboxId::main(entity), now)
+            }
+            Place::Mailboxes(mailboxes) => {
+                let mut until = Timestamp::NEVER;
+                for mailbox in mailboxes {
+                    until = until.min(peer.authorise_mailbox(catalogue, action, mailbox, now)?);
+                }
+                Ok(until)
+            }
+            Place::Own => Ok(Timestamp::NEVER),
+            Place::Anywhere => peer.authorise_at(action, &Scope::namespace(), now),
+        }
+    }
+
+    /// Carries out a request that is permitted until `until`.
+    pub(super) fn request(
+        &mut self,
+        id: PeerId,
+        tag: Tag,
+        operation: Operation,
+        until: Timestamp,
+    ) -> Result<(), Failure> {
+        let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
+        if operation.grows()
+            && let Err(no_room) = self.room
+        {
+            self.tell(id, Event::Refused { tag, refused: no_room.into() });
+            return Ok(());
+        }
+        let request = id.request(tag);
+        let mut answered = Asker { id, tag, plain: false };
+        let command = match operation {
+            Operation::Find { path, purpose } => {
+                self.find(id, tag, &path, purpose);
+                return Ok(());
+            }
+            Operation::Ask(question) => {
+                let source = Source { recent: &self.recent, reader: &self.reader, decode: &self.decode };
+                let answer = question::answer(&self.state, &source, (self.now, id), question);
+                self.answer(id, tag, answer);
+                return Ok(());
+            }
+            Operation::Send { entity, via, transaction, messages, acceptance } => {
+                answered.plain = acceptance == Acceptance::Plain;
+                Command::Send(command::Send { request, entity, via, transaction, messages })
+            }
+            Operation::Cancel { entity, sequences } => Command::Cancel { request, entity, sequences },
+            Operation::Attach { link, mailboxes, mode, min_level, selector } => {
+                let open = OpenLink::new(mailboxes.clone(), Action::Receive, until);
+                peer.links.insert(link, open);
+                self.endings.insert((until, id, link));
+                let receiver = id.receiver(link);
+                Command::Attach(Box::new(Attach { request, receiver, mailboxes, mode, min_level, selector }))
+            }
+            Operation::AcceptSession { link, mailbox, session, mode, wait } => {
+                let open = OpenLink::new(smallvec![mailbox], Action::UseSession, until);
+                peer.links.insert(link, open);
+                self.endings.insert((until, id, link));
+                let receiver = id.receiver(link);
+                Command::AcceptSession(Box::new(AcceptSession {
+                    request,
+                    receiver,
+                    mailbox,
+                    session,
+                    mode,
+                    wait,
+                }))
+            }
+            Operation::Credit { link, limit, drain } => {
+                let Some(open) = peer.links.get(&link) else { return Ok(()) };
+                Command::Credit { receiver: id.receiver(link), credit: open.credit(limit), drain }
+            }
+            Operation::Detach { link } => Command::Detach { receiver: id.receiver(link) },
+            Operation::Settle { mailbox, tokens, settlement, transaction } => {
+                Command::Settle(Settle { request, mailbox, tokens, settlement, transaction })
+            }
+            Operation::Renew { mailbox, tokens } => Command::Renew { request, mailbox, tokens },
+            Operation::ReceiveDeferred { mailbox, sequences, mode, link } => {
+                let receiver = link.map(|link| id.receiver(link));
+                Command::ReceiveDeferred { request, mailbox, sequences, mode, receiver }
+            }
+            Operation::RenewSession { mailbox, session, link } => {
+                Command::RenewSession { request, mailbox, session, receiver: id.receiver(link) }
+            }
+            Operation::SetSessionState { mailbox, session, link, state } => {
+                let receiver = id.receiver(link);
+                Command::SetSessionState { request, mailbox, session, receiver, state }
+            }
+            Operation::Declare => Command::Declare { request },
+            Operation::Discharge { transaction, rollback } => {
+                peer.transactions.remove(&transaction);
+                Command::Discharge { request: Some(request), transaction, rollback }
+            }
+            Operation::DeleteMessages { mailbox, selection, before, max } => {
+                Command::DeleteMessages { request, mailbox, selection, before, max }
+            }
+            Operation::Reprioritise { mailbox, selection, level, max, dry_run } => {
+                Command::Reprioritise { request, mailbox, selection, level, max, dry_run }
+            }
+            Operation::Administer(change) => Command::Administer { request, change },
+        };
+        self.carry_out(&command, Some(answered))
+    }
+
+    /// Looks an entity up for somebody who may use it.
+    pub(super) fn find(&mut self, id: PeerId, tag: Tag, path: &EntityPath, purpose: Purpose) {
+        let found = self.state.catalogue().find(path);
+        let answer = found.ok_or_else(|| Refused::NotFound { path: path.to_string().into() }).map(|entity| {
+            let mailbox = MailboxId::new(entity.id, path.sub_queue);
+            let description = Arc::new(entity.clone());
+            Answer::Found(Found { entity: entity.id, mailbox, purpose, description })
+        });
+        self.answer(id, tag, answer);
+    }
+
+    /// Answers a question when everything the answer may rest on is durable.
+    pub(super) fn answer(&mut self, id: PeerId, tag: Tag, answer: Result<Answer, Refused>) {
+        let event = match answer {
+            Ok(answer) => Event::Answer { tag, answer },
+            Err(refused) => Event::Refused { tag, refused },
+        };
+        self.tell_after(self.writer.newest(), id, event);
+    }
+
+    /// Ends receivers whose permission has ended and was not renewed.
+    pub(super) fn end_permissions(&mut self) -> Result<(), Failure> {
+        while let Some(&(at, id, link)) = self.endings.first()
+            && at <= self.now
+        {
+            self.endings.pop_first();
+            let (now, catalogue) = (self.now, self.state.catalogue());
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            let Some(open) = peer.links.get(&link) else { continue };
+            let (action, mailboxes) = (open.action, open.mailboxes.clone());
+            let standing = mailboxes.iter().try_fold(Timestamp::NEVER, |until, mailbox| {
+                peer.authorise_mailbox(catalogue, action, *mailbox, now).map(|holds| holds.min(until))
+            });
+            match standing {
+                Ok(until) => {
+                    if let Some(open) = peer.links.get_mut(&link) {
+                        open.until = until;
+                    }
+                    self.endings.insert((until, id, link));
+                }
+                Err(denied) => {
+                    peer.links.remove(&link);
+                    self.carry_out(&Command::Detach { receiver: id.receiver(link) }, None)?;
+                    let refused = Refused::Denied(denied);
+                    self.tell_in_line(None, id, Event::Detached { link, refused });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a connection: its receivers, its waits and its transactions.
+    pub(super) fn close(&mut self, id: PeerId) -> Result<(), Failure> {
+        let Some(mut peer) = self.peers.remove(&id) else { return Ok(()) };
+        peer.flush();
+        for (link, open) in &peer.links {
+            self.endings.remove(&(open.until, id, *link));
+            self.carry_out(&Command::Detach { receiver: id.receiver(*link) }, None)?;
+        }
+        for transaction in peer.transactions {
+            self.carry_out(&Command::Discharge { request: None, transaction, rollback: true }, None)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the receiver that a refused attach would have been.
+    pub(super) fn forget_link(&mut self, id: PeerId, command: &Command) {
+        match command {
+            Command::Attach(attach) => self.drop_link(attach.receiver),
+            Command::AcceptSession(accept) => self.drop_link(accept.receiver),
+            Command::Discharge { transaction, .. } => {
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    peer.transactions.remove(transaction);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn drop_link(&mut self, receiver: ReceiverId) {
+        let (id, link) = peer::of_receiver(receiver);
+        if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.remove(&link)) {
+            self.endings.remove(&(open.until, id, link));
+        }
+    }
+}

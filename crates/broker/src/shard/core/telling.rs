@@ -1,0 +1,114 @@
+//! Who is told what, and when.
+
+use super::Core;
+use crate::api::{Event, Refused};
+use crate::shard::peer::{self, PeerId};
+use vorrang_engine::{Delivery, Effect, Reply};
+use vorrang_log::Position;
+
+impl Core {
+    /// Tells everything that has become durable.
+    pub(super) fn release(&mut self) {
+        self.durable = self.writer.durable();
+        let (peers, told) = (&mut self.peers, &mut self.told);
+        self.hold.release(self.durable, |id, event| {
+            if let Some(peer) = peers.get_mut(&id)
+                && peer.tell(event)
+            {
+                told.push(id);
+            }
+        });
+    }
+
+    pub(super) fn route(&mut self, effect: Effect, plain: bool) {
+        match effect {
+            Effect::Reply { request, reply } => {
+                let (id, tag) = peer::of_request(request);
+                match &reply {
+                    Reply::Declared { transaction } => {
+                        if let Some(peer) = self.peers.get_mut(&id) {
+                            peer.transactions.insert(*transaction);
+                        }
+                    }
+                    // The first delivery of a session must not overtake its acceptance.
+                    Reply::SessionAccepted { .. } => {
+                        return self.tell_in_line(self.writer.newest(), id, Event::Reply { tag, reply });
+                    }
+                    _ => {}
+                }
+                let event = if plain && matches!(reply, Reply::Sent { .. }) {
+                    Event::Accepted { first: tag, count: 1 }
+                } else {
+                    Event::Reply { tag, reply }
+                };
+                self.tell_after(self.writer.newest(), id, event);
+            }
+            Effect::Refuse { request, refusal } => {
+                let (id, tag) = peer::of_request(request);
+                let refused = Refused::Impossible(refusal);
+                self.tell_after(self.writer.newest(), id, Event::Refused { tag, refused });
+            }
+            Effect::Deliver { receiver, delivery } => {
+                let (id, link) = peer::of_receiver(receiver);
+                let wait = self.delivery_waits_for(&delivery);
+                let body = self.recent.find(delivery.location).cloned();
+                if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.get_mut(&link)) {
+                    open.delivered = open.delivered.wrapping_add(1);
+                }
+                self.tell_in_line(wait, id, Event::Deliver { link, delivery, body });
+            }
+            Effect::Drained { receiver } => {
+                let (id, link) = peer::of_receiver(receiver);
+                self.tell_in_line(None, id, Event::Drained { link });
+            }
+            Effect::Detach { receiver, refusal } => {
+                let (id, link) = peer::of_receiver(receiver);
+                self.drop_link(receiver);
+                let refused = Refused::Impossible(refusal);
+                self.tell_in_line(self.writer.newest(), id, Event::Detached { link, refused });
+            }
+            Effect::Warm { run, from, count, .. } => self.cold.push((run, from, count)),
+        }
+    }
+
+    /// A locked message need only be durable itself; one that is removed by being sent must be removed
+    /// durably first.
+    pub(super) fn delivery_waits_for(&self, delivery: &Delivery) -> Option<Position> {
+        if delivery.token.is_some() {
+            self.writer.position_of(delivery.location)
+        } else {
+            self.writer.newest()
+        }
+    }
+
+    /// Tells an event once `position` is durable, and not before earlier events of the same line.
+    pub(super) fn tell_in_line(&mut self, position: Option<Position>, id: PeerId, event: Event) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let wait = position.unwrap_or(Position::START).max(peer.deliveries_wait_for);
+        peer.deliveries_wait_for = wait;
+        self.tell_after(Some(wait), id, event);
+    }
+
+    pub(super) fn tell_after(&mut self, position: Option<Position>, id: PeerId, event: Event) {
+        match position {
+            Some(position) if position > self.durable => self.hold.keep(position, id, event),
+            _ => self.tell(id, event),
+        }
+    }
+
+    pub(super) fn tell(&mut self, id: PeerId, event: Event) {
+        if let Some(peer) = self.peers.get_mut(&id)
+            && peer.tell(event)
+        {
+            self.told.push(id);
+        }
+    }
+
+    pub(super) fn tell_all(&mut self) {
+        for id in self.told.drain(..) {
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.flush();
+            }
+        }
+    }
+}

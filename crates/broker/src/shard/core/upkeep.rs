@@ -1,0 +1,84 @@
+//! Snapshots, evacuations and what comes back from disk.
+
+use super::Core;
+use crate::shard::evacuation::Evacuation;
+use crate::shard::snapshot::Snapshot;
+use std::collections::BTreeSet;
+use vorrang_engine::{Command, Span};
+use vorrang_log::{Failure, Region, extent, snapshot};
+
+/// Segments emptied by one evacuation: finding what lies in them is the greater part of the work.
+const SEGMENTS_AT_ONCE: usize = 4;
+/// How long a segment that could not be emptied is left alone.
+const EVACUATION_PAUSE: Span = Span::seconds(10);
+
+impl Core {
+    /// Makes everything that was handed to the log durable, and does the log's background work: for
+    /// shards whose log has no threads.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.writer.log_mut().flush()?;
+        self.writer.log().upkeep();
+        Ok(())
+    }
+
+    /// Begins a snapshot if one is due and the shard is not over.
+    pub fn snapshot_if_due(&mut self) -> Option<Result<Snapshot, snapshot::Error>> {
+        let wanted = self.writer.log().pressure().snapshot_wanted;
+        let waited = self.now.since(self.snapshot_at);
+        let due = self.snapshots.is_due(self.writer.bytes(), waited, wanted);
+        (due && self.over.is_none()).then(|| self.snapshot())
+    }
+
+    /// Begins a snapshot of everything decided so far.
+    pub fn snapshot(&mut self) -> Result<Snapshot, snapshot::Error> {
+        let writer = self.writer.log_mut().snapshot(self.snapshots.pace)?;
+        self.writer.mark();
+        self.snapshot_at = self.now;
+        Ok(Snapshot::new(writer, self.state.freeze(), self.writer.regions().spans()))
+    }
+
+    /// Begins to empty the oldest segments if the ring runs short.
+    pub fn evacuation_if_due(&mut self) -> Option<Result<Evacuation, extent::Error>> {
+        let oldest = self.writer.log().pressure().evacuate?;
+        let again = self
+            .evacuated
+            .is_some_and(|(region, at)| region == oldest && self.now.since(at) < EVACUATION_PAUSE);
+        let durable = self.writer.durable_region()?;
+        if again || self.over.is_some() || !self.own.is_empty() || oldest >= durable {
+            return None;
+        }
+        self.evacuated = Some((oldest, self.now));
+        let segments = (oldest.number()..).map(Region::segment).take(SEGMENTS_AT_ONCE);
+        let segments: BTreeSet<Region> = segments.filter(|segment| *segment < durable).collect();
+        let (reader, pace) = (self.reader.clone(), self.snapshots.pace);
+        let begun = self.writer.log().extent().map(|writer| Evacuation {
+            frozen: self.state.freeze(),
+            spanned: self.writer.regions().spanning(&segments),
+            segments,
+            reader,
+            writer,
+            record_bytes_max: self.record_bytes_max,
+            pace,
+        });
+        Some(begun)
+    }
+
+    /// Takes over what an evacuation found to do.
+    pub fn evacuated(&mut self, commands: Vec<Command>) {
+        self.own.extend(commands);
+    }
+
+    /// Brings records of runs back to memory.
+    pub(super) fn warm(&mut self) -> Result<(), Failure> {
+        while let Some((run, from, count)) = self.cold.pop() {
+            match self.reader.cold_records(run, from, count) {
+                Ok(records) => self.carry_out(&Command::Warm { run, from, records }, None)?,
+                Err(error) => {
+                    // Messages that cannot be found any more must not look like messages never sent.
+                    self.end(&format!("cannot read messages back from disk: {error}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

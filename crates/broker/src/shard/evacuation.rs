@@ -1,0 +1,176 @@
+//! Moving house: live messages of the oldest segments go into an extent, in the order they will be read.
+//!
+//! One old message must not keep a whole segment, and a deep backlog must not fill memory. So when the
+//! ring runs short, the messages that still lie in its oldest segments are copied, sorted by mailbox,
+//! level and place in the lane, into an extent. After that their records point there, and long stretches
+//! of plain waiting messages leave memory altogether; the extent's index knows them.
+//!
+//! This happens beside the shard, on a frozen state. What has changed meanwhile the engine finds out by
+//! itself: a message that is gone or has moved is left alone.
+
+use super::cold::Index;
+use super::payload::PayloadReader;
+use super::recent::Body;
+use super::regions::region_of;
+use crate::journal::record;
+use std::collections::BTreeSet;
+use vorrang_engine::command::{Chill, Relocation};
+use vorrang_engine::fact::{Details, RestoredMessage, Standing};
+use vorrang_engine::{ColdRecord, Command, Fact, FrozenState, Level, Location, MailboxId, Timestamp};
+use vorrang_log::extent::{Error, ExtentWriter};
+use vorrang_log::{Pace, Region};
+
+/// Records in one command: a few hundred kilobytes of log.
+const RECORDS_MAX: usize = 8_192;
+/// A shorter stretch is not worth leaving memory.
+const RUN_MIN: usize = 64;
+
+/// Messages to be moved.
+#[derive(Debug)]
+pub struct Evacuation {
+    pub(super) frozen: FrozenState,
+    /// The segments to be emptied.
+    pub(super) segments: BTreeSet<Region>,
+    /// Segments that large messages end in which begin in one of those.
+    pub(super) spanned: BTreeSet<Region>,
+    pub(super) reader: PayloadReader,
+    pub(super) writer: ExtentWriter,
+    pub(super) record_bytes_max: usize,
+    pub(super) pace: Pace,
+}
+
+/// A message to be moved.
+#[derive(Debug, Clone, Copy)]
+struct Tenant {
+    mailbox: MailboxId,
+    level: Level,
+    record: ColdRecord,
+    /// Whether nothing is known about it but what an index keeps.
+    plain: bool,
+}
+
+impl Evacuation {
+    /// Copies the messages, and says what is to be done once they are safe. Nothing if there were none.
+    pub fn run(mut self) -> Result<Vec<Command>, Error> {
+        let mut tenants = self.tenants();
+        tenants.sort_unstable_by_key(|tenant| {
+            (tenant.mailbox, tenant.level, tenant.record.eligible, tenant.record.sequence)
+        });
+        let mut moves = Vec::new();
+        let mut moved: Vec<Tenant> = Vec::new();
+        let mut copies: hashbrown::HashMap<Location, Location, foldhash::fast::FixedState> =
+            hashbrown::HashMap::default();
+        for tenant in tenants {
+            let from = tenant.record.location;
+            let to = match copies.get(&from) {
+                Some(known) => *known,
+                // What cannot be read is gone already, or stays for whoever asks for it to be told.
+                None => match self.reader.read(from, tenant.record.size) {
+                    Ok(body) => self.copy(&body)?,
+                    Err(_) => continue,
+                },
+            };
+            copies.insert(from, to);
+            moves.push(Relocation { mailbox: tenant.mailbox, sequence: tenant.record.sequence, from, to });
+            moved.push(Tenant { record: ColdRecord { location: to, ..tenant.record }, ..tenant });
+        }
+        if moves.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut commands: Vec<Command> =
+            moves.chunks(RECORDS_MAX).map(|moves| Command::Move { moves: moves.to_vec() }).collect();
+        let mut index = Index::default();
+        commands.extend(runs(&moved, self.writer.region(), &mut index));
+        self.writer.finish(index.as_bytes(), &[])?;
+        Ok(commands)
+    }
+
+    fn tenants(&self) -> Vec<Tenant> {
+        let large = self.record_bytes_max / 2;
+        let wanted = |message: &RestoredMessage| {
+            let region = region_of(message.location);
+            let is_large = usize::try_from(message.size).is_ok_and(|size| size >= large);
+            self.segments.contains(&region) || (is_large && self.spanned.contains(&region))
+        };
+        let tenant = |fact| match fact {
+            Fact::RestoredMessage(message) if wanted(&message) => Some(Tenant::of(&message)),
+            _ => None,
+        };
+        self.frozen.facts().filter_map(tenant).collect()
+    }
+
+    fn copy(&mut self, body: &Body) -> Result<Location, Error> {
+        let before = self.writer.bytes();
+        let mut sink = Extent { writer: &mut self.writer, record_bytes_max: self.record_bytes_max };
+        let location = record::write_payload(&body.bytes, body.assigned_id, &mut sink)?;
+        // Rest once for every megabyte, not for every message.
+        let after = self.writer.bytes();
+        if after >> 20 > before >> 20 {
+            self.pace.rest(1 << 20);
+        }
+        Ok(location)
+    }
+}
+
+impl Tenant {
+    fn of(message: &RestoredMessage) -> Tenant {
+        let RestoredMessage { arrival, location, size, deliveries, standing } = message;
+        let details = arrival.details.as_deref();
+        let usual = details.is_none_or(|details| {
+            let mut usual = Details::new(arrival.eligible);
+            (usual.time_to_live, usual.expires) = (details.time_to_live, details.expires);
+            *details == usual && details.expires == arrival.eligible.after(details.time_to_live)
+        });
+        Tenant {
+            mailbox: arrival.mailbox,
+            level: arrival.level,
+            record: ColdRecord {
+                sequence: arrival.sequence,
+                eligible: arrival.eligible,
+                expires: details.map_or(Timestamp::NEVER, |details| details.expires),
+                location: *location,
+                size: *size,
+            },
+            plain: usual && *standing == Standing::Ready && *deliveries == 0,
+        }
+    }
+}
+
+/// The stretches of plain messages that are worth leaving memory, written to the index.
+fn runs(moved: &[Tenant], extent: Region, index: &mut Index) -> Vec<Command> {
+    let together = |left: &Tenant, right: &Tenant| {
+        left.plain && right.plain && (left.mailbox, left.level) == (right.mailbox, right.level)
+    };
+    let mut chills = Vec::new();
+    for stretch in moved.chunk_by(together).flat_map(|stretch| stretch.chunks(RECORDS_MAX)) {
+        let Some(Tenant { mailbox, level, plain: true, .. }) = stretch.first() else { continue };
+        if stretch.len() < RUN_MIN {
+            continue;
+        }
+        let run = index.run(extent);
+        let records: Vec<ColdRecord> = stretch.iter().map(|tenant| tenant.record).collect();
+        for record in &records {
+            index.push(record);
+        }
+        chills.push(Command::Chill(Box::new(Chill { mailbox: *mailbox, level: *level, run, records })));
+    }
+    chills
+}
+
+/// An extent as a place for records.
+struct Extent<'a> {
+    writer: &'a mut ExtentWriter,
+    record_bytes_max: usize,
+}
+
+impl record::Sink for Extent<'_> {
+    type Failure = Error;
+
+    fn append(&mut self, kind: u8, fixed: &[u8], payload: &[u8]) -> Result<Location, Error> {
+        self.writer.append(kind, fixed, &[payload]).map(|location| Location(location.raw()))
+    }
+
+    fn record_bytes_max(&self) -> usize {
+        self.record_bytes_max
+    }
+}

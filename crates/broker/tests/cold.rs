@@ -1,0 +1,141 @@
+//! A backlog larger than the ring: segments are emptied into extents, memory is left, and everything
+//! comes back in order, also after a restart.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets something unexpected ends there"
+)]
+
+mod world;
+
+use bytes::Bytes;
+use smallvec::smallvec;
+use std::sync::Arc;
+use vorrang_broker::api::{Acceptance, Event, Link, Operation};
+use vorrang_engine::command::{ReceiveMode, Settlement};
+use vorrang_engine::entity::Setting;
+use vorrang_engine::{EntityId, Incoming, MailboxId, Span, Timestamp};
+use vorrang_filter::MapMessage;
+use vorrang_log::disk::SimDisk;
+use world::World;
+
+const MESSAGES: u64 = 9_000;
+
+fn send(world: &mut World, entity: EntityId, id: u64) {
+    let mut bytes = id.to_le_bytes().to_vec();
+    bytes.resize(if id.is_multiple_of(500) { 5_000 } else { 108 }, 7);
+    let mut incoming = Incoming::new(Bytes::from(bytes), Arc::new(MapMessage::new()));
+    incoming.priority = Some(u8::try_from(id % 3).unwrap());
+    world.ask(Operation::Send {
+        entity,
+        via: None,
+        transaction: None,
+        messages: smallvec![incoming],
+        acceptance: Acceptance::Plain,
+    });
+}
+
+/// Sends the whole backlog, letting the shard empty its segments as it goes.
+fn fill(world: &mut World, entity: EntityId) {
+    let mut accepted = 0;
+    for id in 0..MESSAGES {
+        send(world, entity, id);
+        if id % 20 == 19 {
+            keep_house(world);
+            for event in world.told.take() {
+                match event {
+                    Event::Accepted { count, .. } => accepted += u64::from(count),
+                    other => panic!("after {accepted} messages: {other:?}"),
+                }
+            }
+        }
+    }
+    assert_eq!(accepted, MESSAGES);
+}
+
+fn keep_house(world: &mut World) {
+    world.settle();
+    world.advance(Span::seconds(3));
+    while world.evacuate() {
+        world.settle();
+        world.snapshot();
+        world.snapshot();
+        world.settle();
+    }
+}
+
+/// Receives and completes everything, and returns the numbers in the order they came.
+fn drain(world: &mut World, mailbox: MailboxId) -> Vec<u64> {
+    world.attach(1, mailbox, ReceiveMode::PeekLock);
+    let mut order = Vec::new();
+    loop {
+        let limit = u32::try_from(order.len()).unwrap() + 50;
+        world.ask(Operation::Credit { link: Link(1), limit, drain: false });
+        world.settle();
+        let before = order.len();
+        for event in world.told.take() {
+            match event {
+                Event::Deliver { delivery, body, .. } => {
+                    let read = || world.core.reader().read(delivery.location, delivery.size).unwrap();
+                    let body = body.unwrap_or_else(read);
+                    order.push(u64::from_le_bytes(body.bytes[..8].try_into().unwrap()));
+                    world.settle_message(mailbox, delivery.token.unwrap(), Settlement::Complete);
+                }
+                Event::Reply { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        if order.len() == before {
+            return order;
+        }
+        keep_house(world);
+        world.told.take();
+    }
+}
+
+fn expected() -> Vec<u64> {
+    let level = |level: u64| (0..MESSAGES).filter(move |id| id % 3 == level);
+    level(2).chain(level(1)).chain(level(0)).collect()
+}
+
+fn filled() -> (World, EntityId, MailboxId) {
+    let mut world = World::open(SimDisk::new(1), Timestamp(1_000_000));
+    let rescue_off = vec![Setting::Policy(vorrang_engine::entity::priority::Policy::Strict), no_rescue()];
+    let (entity, mailbox) = world.queue("q", rescue_off);
+    fill(&mut world, entity);
+    (world, entity, mailbox)
+}
+
+fn no_rescue() -> Setting {
+    use vorrang_engine::entity::priority::{Rescue, Share};
+    Setting::Rescue(Rescue { after: Span::FOREVER, share: Share::NONE })
+}
+
+#[test]
+fn a_backlog_leaves_memory_and_comes_back_in_order() {
+    let (mut world, _, mailbox) = filled();
+    let in_memory = u64::from(world.core.state().messages_in_memory());
+    assert!(in_memory < MESSAGES / 2, "{in_memory} of {MESSAGES} messages are in memory");
+    assert_eq!(drain(&mut world, mailbox), expected());
+    assert_eq!(world.core.state().messages_in_memory(), 0);
+}
+
+#[test]
+fn a_backlog_on_disk_survives_a_restart() {
+    let (world, _, mailbox) = filled();
+    let mut world = World::open(world.disk.crash(&[]), world.now);
+    assert_eq!(drain(&mut world, mailbox), expected());
+}
+
+#[test]
+fn extents_and_segments_are_given_back_when_everything_is_consumed() {
+    let (mut world, _, mailbox) = filled();
+    drain(&mut world, mailbox);
+    for _ in 0..3 {
+        world.snapshot();
+        world.settle();
+    }
+    let extents = world.disk_files().iter().filter(|name| name.starts_with("extent")).count();
+    assert_eq!(extents, 0, "{:?}", world.disk_files());
+}
