@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The longest name of a queue or topic, in characters.
 pub const ENTITY_NAME_CHARS_MAX: usize = 260;
@@ -83,11 +83,15 @@ const SUBSCRIPTION: Grammar =
     Grammar { kind: "subscription", chars_max: SHORT_NAME_CHARS_MAX, slashes: false, dollar: true };
 const RULE: Grammar = Grammar { kind: "rule", chars_max: SHORT_NAME_CHARS_MAX, slashes: false, dollar: true };
 
-/// A checked text: as it was written, and folded for comparison.
+/// A checked text: as it was written, and folded for comparison. Names are kept by the hundred thousand
+/// and copied with every description, so one is a single pointer.
 #[derive(Clone)]
-struct Folded {
-    shown: Arc<str>,
-    key: Arc<str>,
+struct Folded(Arc<Spelling>);
+
+struct Spelling {
+    shown: Box<str>,
+    /// None if it is the same.
+    key: Option<Box<str>>,
 }
 
 impl Folded {
@@ -119,9 +123,18 @@ impl Folded {
                 return Err(Error::ReservedSegment { kind, segment: segment.to_owned() });
             }
         }
-        let shown: Arc<str> = Arc::from(text);
-        let key = if *key == *shown { Arc::clone(&shown) } else { Arc::from(key) };
-        Ok(Folded { shown, key })
+        let key = (key != text).then(|| key.into_boxed_str());
+        Ok(Folded(Arc::new(Spelling { shown: text.into(), key })))
+    }
+}
+
+impl Folded {
+    fn shown(&self) -> &str {
+        &self.0.shown
+    }
+
+    fn key(&self) -> &str {
+        self.0.key.as_deref().unwrap_or(&self.0.shown)
     }
 }
 
@@ -145,19 +158,19 @@ macro_rules! name {
             /// The name as it was written when the thing was created.
             #[must_use]
             pub fn as_str(&self) -> &str {
-                &self.0.shown
+                self.0.shown()
             }
 
             /// The name as it is compared: in lower case.
             #[must_use]
             pub fn key(&self) -> &str {
-                &self.0.key
+                self.0.key()
             }
         }
 
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
-                self.0.key == other.0.key
+                Arc::ptr_eq(&self.0.0, &other.0.0) || self.key() == other.key()
             }
         }
         impl Eq for $name {}
@@ -168,22 +181,22 @@ macro_rules! name {
         }
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
-                self.0.key.cmp(&other.0.key)
+                self.key().cmp(other.key())
             }
         }
         impl Hash for $name {
             fn hash<H: Hasher>(&self, state: &mut H) {
-                self.0.key.hash(state);
+                self.key().hash(state);
             }
         }
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(&self.0.shown)
+                f.pad(self.as_str())
             }
         }
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:?}", self.0.shown)
+                write!(f, "{:?}", self.as_str())
             }
         }
     };
@@ -206,7 +219,9 @@ impl RuleName {
     /// The rule that every subscription starts with unless its creator brings another.
     #[must_use]
     pub fn first() -> RuleName {
-        RuleName::parse("$Default").expect("`$Default` is a valid rule name")
+        static FIRST: LazyLock<RuleName> =
+            LazyLock::new(|| RuleName::parse("$Default").expect("`$Default` is a valid rule name"));
+        FIRST.clone()
     }
 }
 

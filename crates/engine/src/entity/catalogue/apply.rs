@@ -105,7 +105,7 @@ impl Catalogue {
             }
             subscription.rule_names.insert(description.name.clone(), rule);
             let new = Rule { id: rule, created: at, description: description.clone() };
-            subscription.rules.insert(rule, new);
+            subscription.rules.insert(rule, Arc::new(new));
             Some(())
         })?;
         self.next_rule = rule.0.checked_add(1)?;
@@ -122,7 +122,7 @@ impl Catalogue {
     ) -> Option<()> {
         let mut before = None;
         self.alter_subscription(subscription, at, |subscription| {
-            let existing = subscription.rules.get_mut(&rule)?;
+            let existing = Arc::make_mut(subscription.rules.get_mut(&rule)?);
             // The name stays as it is: it is what the rule was found by.
             let after = RuleDescription { name: existing.description.name.clone(), ..description.clone() };
             before = Some(std::mem::replace(&mut existing.description, after));
@@ -139,7 +139,7 @@ impl Catalogue {
         self.alter_subscription(subscription, at, |subscription| {
             let removed = subscription.rules.remove(&rule)?;
             subscription.rule_names.remove(&removed.description.name);
-            gone = Some(removed.description);
+            gone = Some(removed.description.clone());
             Some(())
         })?;
         self.topic_of(subscription)?.dismiss((subscription, rule), &gone?);

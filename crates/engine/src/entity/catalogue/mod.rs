@@ -97,7 +97,7 @@ pub struct Subscription {
     /// The topic that feeds it.
     pub topic: EntityId,
     /// Its rules in the order of their creation, which is that of their numbers.
-    pub rules: BTreeMap<RuleId, Rule>,
+    pub rules: BTreeMap<RuleId, Arc<Rule>>,
     /// The same by name.
     pub rule_names: BTreeMap<RuleName, RuleId>,
 }
@@ -231,7 +231,7 @@ impl Subscription {
         topic: EntityId,
         rules: impl IntoIterator<Item = Rule>,
     ) -> Subscription {
-        let rules: BTreeMap<_, _> = rules.into_iter().map(|rule| (rule.id, rule)).collect();
+        let rules: BTreeMap<_, _> = rules.into_iter().map(|rule| (rule.id, Arc::new(rule))).collect();
         let rule_names = rules.values().map(|rule| (rule.description.name.clone(), rule.id)).collect();
         Subscription { description, topic, rules, rule_names }
     }
@@ -239,7 +239,7 @@ impl Subscription {
     /// The rule of this name.
     #[must_use]
     pub fn rule(&self, name: &RuleName) -> Option<&Rule> {
-        self.rules.get(self.rule_names.get(name)?)
+        self.rules.get(self.rule_names.get(name)?).map(|rule| &**rule)
     }
 }
 
