@@ -123,11 +123,19 @@ impl Recovered {
             Ring::new(Arc::clone(&disk), options.clone(), Arc::clone(&supply), segment, offset, tail);
         let epoch = tail.epoch.next();
         ring.set_epoch(epoch);
-        let place = ring.place();
-        let mut opening = Batch::new(Vec::new(), location(&place), tail.position.next(), options.limits);
-        (opening.flags, opening.now_ms) = (FLAG_EPOCH, now_ms);
-        let tail = ring.commit(&opening, || ()).map_err(|failure| OpenError::Disk(failure.error))?;
-        let newest = (tail.position, place, opening.padded_bytes());
+        let mut flags = FLAG_EPOCH;
+        let (tail, newest) = loop {
+            let place = ring.place();
+            let position = ring.tail().position.next();
+            let mut opening = Batch::new(Vec::new(), location(&place), position, options.limits);
+            (opening.flags, opening.now_ms) = (flags, now_ms);
+            let tail = ring.commit(&opening, || ()).map_err(|failure| OpenError::Disk(failure.error))?;
+            // A segment prepared when entries were smaller is left at once.
+            if ring.place().fits_largest(&options) {
+                break (tail, (tail.position, place, opening.padded_bytes()));
+            }
+            flags = 0;
+        };
 
         let shared = Arc::new(Shared::new(notify, tail, location(&ring.place())));
         let extents = Arc::new(Extents::new(Arc::clone(&disk), options.clone(), &inventory.extents));

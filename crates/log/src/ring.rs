@@ -37,6 +37,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Whether the largest entry fits here. It does not in a segment made for smaller ones.
+    pub(crate) fn fits_largest(&self, options: &Options) -> bool {
+        self.segment_bytes.saturating_sub(self.offset) >= on_disk(options.limits.entry_bytes())
+    }
+
     /// Whether the log leaves this segment after an entry of `bytes` here: what remains could
     /// not take the largest entry.
     pub(crate) fn is_last(&self, bytes: usize, options: &Options) -> bool {
@@ -72,6 +77,8 @@ pub(crate) struct Ring {
     segment: Segment,
     place: Place,
     tail: Tail,
+    /// A segment was begun since someone last asked.
+    advanced: bool,
     failure: Option<Failure>,
 }
 
@@ -85,11 +92,20 @@ impl Ring {
         tail: Tail,
     ) -> Self {
         let place = Place { segment: segment.number, segment_bytes: segment.bytes, offset };
-        Self { disk, options, supply, segment, place, tail, failure: None }
+        Self { disk, options, supply, segment, place, tail, advanced: false, failure: None }
+    }
+
+    pub(crate) fn tail(&self) -> Tail {
+        self.tail
     }
 
     pub(crate) fn place(&self) -> Place {
         self.place
+    }
+
+    /// Whether a segment was begun since this was last asked: the next one should be prepared.
+    pub(crate) fn take_advanced(&mut self) -> bool {
+        std::mem::take(&mut self.advanced)
     }
 
     /// From here on entries carry this epoch.
@@ -116,6 +132,7 @@ impl Ring {
     fn write(&mut self, batch: &Batch, early: impl FnOnce()) -> Result<(), DiskError> {
         if self.place.segment != self.segment.number {
             self.segment = self.supply.advance()?;
+            self.advanced = true;
         }
         let location = self.segment.location(self.place.offset);
         assert_eq!(batch.base, location, "a batch is committed where its records were told they lie");

@@ -166,6 +166,9 @@ impl Shared {
                     u32::try_from(place.offset).expect("a segment is shorter than 4 GiB"),
                 );
                 self.publish(tail, end);
+                if ring.take_advanced() {
+                    self.kick();
+                }
                 let mut queue = lock(&self.queue);
                 queue.flying = None;
                 if let (Some(batch), true) = (Arc::into_inner(batch), queue.buffers.len() < BUFFERS_MAX) {
@@ -190,9 +193,6 @@ impl Shared {
         }
         self.written.store(end.raw(), Ordering::Release);
         self.publish_position(tail.position);
-        if end.offset() == u32::try_from(crate::segment::FIRST_ENTRY).unwrap_or_default() {
-            self.kick();
-        }
     }
 
     fn publish_position(&self, position: Position) {

@@ -1,7 +1,7 @@
 //! Verifying a data directory offline: every byte that has a checksum is read, and whatever is
 //! wrong is named by file and offset. Nothing is changed.
 
-use crate::disk::{Disk, DiskError, FileName, RealDisk};
+use crate::disk::{Disk, DiskError, FileName, RealDisk, Trouble};
 use crate::entry::{BLOCK_BYTES, ChainHash, EntryError, FLAG_LAST, HEADER_BYTES};
 use crate::extent;
 use crate::location::{Location, Position, Region};
@@ -65,6 +65,11 @@ impl fmt::Display for Report {
 
 /// Verifies the data directory at `path`, which must not be in use.
 pub fn verify(path: &Path, options: &Options) -> Result<Report, DiskError> {
+    if !path.is_dir() {
+        let target = path.display().to_string();
+        let text = "no such directory".to_owned();
+        return Err(DiskError { action: "verify", target, trouble: Trouble::Missing, text });
+    }
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(path)?);
     verify_disk(&disk, options)
 }

@@ -39,7 +39,7 @@ impl RealDisk {
             let target = path.display().to_string();
             move |error: Errno| trouble(action, target, error)
         };
-        std::fs::create_dir_all(path).map_err(|error| DiskError {
+        create_durably(path).map_err(|error| DiskError {
             action: "create",
             target: path.display().to_string(),
             trouble: Trouble::Other,
@@ -88,6 +88,18 @@ impl RealDisk {
     fn trouble(&self, action: &'static str, file: FileName, error: Errno) -> DiskError {
         trouble(action, self.path.join(file.to_string()).display().to_string(), error)
     }
+}
+
+/// Creates a directory and those above it, and syncs the directory each new one lies in: a store
+/// must not vanish with its own name.
+fn create_durably(path: &Path) -> std::io::Result<()> {
+    let path = std::path::absolute(path)?;
+    let new: Vec<_> = path.ancestors().take_while(|level| !level.exists()).map(Path::to_owned).collect();
+    std::fs::create_dir_all(&path)?;
+    for parent in new.iter().filter_map(|level| level.parent()) {
+        std::fs::File::open(parent)?.sync_all()?;
+    }
+    Ok(())
 }
 
 impl OpenFiles {
@@ -206,8 +218,20 @@ impl Disk for RealDisk {
 
     fn rename(&self, from: FileName, to: FileName) -> Result<(), DiskError> {
         let (source, target) = (from.to_string(), to.to_string());
-        fs::renameat_with(&self.directory, source, &self.directory, target, RenameFlags::NOREPLACE)
-            .map_err(|error| self.trouble("rename", from, error))?;
+        let directory = &self.directory;
+        match fs::renameat_with(directory, &source, directory, &target, RenameFlags::NOREPLACE) {
+            // Not every file system can promise not to overwrite; nobody else writes here, so
+            // looking first is as good.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                match fs::statat(directory, &target, fs::AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => fs::renameat(directory, &source, directory, &target),
+                    Ok(_) => Err(Errno::EXIST),
+                    Err(error) => Err(error),
+                }
+            }
+            other => other,
+        }
+        .map_err(|error| self.trouble("rename", from, error))?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = open.by_name.remove(&from) {
             open.by_name.insert(to, kept);
@@ -266,6 +290,14 @@ mod tests {
         disk.remove(FileName::Segment(1)).unwrap();
         assert_eq!(disk.len(FileName::Segment(1)).unwrap_err().trouble, Trouble::Missing);
         assert!(disk.free_bytes().unwrap() > 0);
+    }
+
+    #[test]
+    fn a_directory_is_made_with_those_above_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b/c");
+        drop(RealDisk::open(&path).unwrap());
+        assert!(path.is_dir());
     }
 
     #[test]

@@ -349,6 +349,33 @@ fn threads_commit_notify_and_end_with_the_log() {
     assert!(positions.iter().all(|notice| matches!(notice, Notice::Durable(_))));
 }
 
+#[test]
+fn a_log_goes_on_with_larger_and_smaller_entries_than_its_segments_were_made_for() {
+    let disk = SimDisk::new(1);
+    let large = Options {
+        segment_bytes: 128 << 10,
+        first_segment_bytes: 128 << 10,
+        ring_bytes: 2 << 20,
+        limits: crate::Limits { batch_bytes: 40 << 10, record_bytes: 8 << 10 },
+        ..Options::tiny()
+    };
+    let mut expected = Vec::new();
+    for (round, options) in [Options::tiny(), large.clone(), Options::tiny(), large].into_iter().enumerate() {
+        let mut replayed = Vec::new();
+        let opening = Opening::begin(Arc::new(disk.clone()), options.clone()).unwrap();
+        let recovered = opening.replay(|entry| keep(entry, &mut replayed)).unwrap();
+        assert_eq!(replayed.concat(), expected, "round {round}");
+        let mut log = recovered.start_manual(quiet(), 1).unwrap();
+        log.upkeep();
+        for number in 0..20_u8 {
+            let payload = vec![number; options.limits.record_bytes];
+            put(&mut log, &[&payload]);
+            expected.push(payload);
+            log.flush().unwrap();
+        }
+    }
+}
+
 /// What a caller may do between two looks at the log.
 #[derive(Debug, Clone)]
 enum Act {
