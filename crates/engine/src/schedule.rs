@@ -118,6 +118,9 @@ impl State {
         // The copies come first: the region their payload is in must not look empty in between.
         for copy in copies {
             self.apply_copy(copy, location, size)?;
+            // What is handed on to a queue or topic is sent to it; a subscription is used by its readers.
+            let receiving = self.mailboxes.get(&copy.mailbox)?.account;
+            self.catalogue.touch(receiving, at);
         }
         self.erase(handle)?;
         self.catalogue.touch(mailbox.entity(), at);

@@ -173,7 +173,14 @@ impl Relay<'_> {
             return Ok(Vec::new());
         }
         match &target.kind {
-            Kind::Topic(_) => Ok(self.publish(target, &content, session.as_deref(), draft)),
+            Kind::Topic(topic) => {
+                let copies = self.publish(target, &content, session.as_deref(), draft);
+                if copies.is_empty() && topic.description.filtering_before_publishing {
+                    let text = format!("no subscription of the forward target '{}' matches", self.target);
+                    return Err(Undeliverable::new("NoMatchingSubscription", text));
+                }
+                Ok(copies)
+            }
             Kind::Queue(_) | Kind::Subscription(_) => {
                 let session = session.filter(|_| needs_session).map(|session| SessionId::from(&*session));
                 Ok(vec![self.arrival(target, session, draft)])

@@ -207,6 +207,33 @@ fn life_goes_on_and_is_capped_by_the_target() {
 }
 
 #[test]
+fn a_topic_that_refuses_what_nobody_wants_refuses_it_here_too() {
+    for (strict, expected) in [(false, vec![]), (true, vec![entry("a/$transfer/$deadletterqueue", &["1"])])] {
+        let mut trial = Trial::new();
+        trial.topic("t");
+        trial.update("t", Setting::FilteringMessagesBeforePublishing(strict));
+        trial.queue("a", vec![forward("t")]);
+        trial.send("a", &["1"]).unwrap();
+        assert_eq!(settled(&mut trial), expected, "{strict}");
+    }
+}
+
+#[test]
+fn what_arrives_by_forwarding_keeps_a_queue_alive() {
+    let mut trial = Trial::new();
+    let idle = || Setting::AutoDeleteOnIdle(Span::minutes(5));
+    trial.queue("b", vec![idle()]);
+    trial.queue("unused", vec![idle()]);
+    trial.queue("a", vec![forward("b")]);
+    trial.advance(Span::minutes(4));
+    trial.send("a", &["1"]).unwrap();
+    trial.settle_down();
+    trial.advance(Span::minutes(4));
+    assert_eq!(settled(&mut trial), [entry("b", &["1"])]);
+    assert!(trial.state.catalogue().find_name(&EntityName::parse("unused").unwrap()).is_none());
+}
+
+#[test]
 fn setting_a_target_moves_what_was_waiting_already() {
     let mut trial = Trial::new();
     trial.queue("b", vec![]);
