@@ -10,8 +10,9 @@ use clap::Args;
 
 use crate::histogram::Histogram;
 
+/// What can be told on the command line.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Where to write
     #[arg(long, default_value = ".")]
     folder: PathBuf,
@@ -23,7 +24,8 @@ pub(crate) struct Options {
     seconds: u64,
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
+/// Measures and prints.
+pub fn run(options: &Options) -> Result<()> {
     let histogram = measure(&options.folder, options.bytes, Duration::from_secs(options.seconds))?;
     println!(
         "bare fdatasync of {} bytes on written blocks: p50 {:.3} ms, p99 {:.3} ms, p99.9 {:.3} ms, max {:.3} ms",

@@ -14,8 +14,9 @@ use crate::client::{self, Run, Sending};
 use crate::disk;
 use crate::histogram::Histogram;
 
+/// What can be told on the command line.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Senders, each with a connection of its own
     #[arg(long, default_value_t = 4)]
     senders: usize,
@@ -48,7 +49,8 @@ pub(crate) struct Options {
     folder: Option<PathBuf>,
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
+/// Measures and prints.
+pub fn run(options: &Options) -> Result<()> {
     let queues: Vec<String> = (0..options.queues.max(1)).map(|number| format!("q{number}")).collect();
     let broker = Broker::start(options.broker.as_deref(), options.folder.as_deref(), &queues)?;
     println!(

@@ -1,19 +1,7 @@
-//! The load generator: real sockets, real disk, durable, in release mode.
-//!
-//! Starts the broker it measures as a process of its own, on a temporary data directory, so that the
-//! broker's CPU and memory can be told from the generator's.
-
-#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-
-mod broker;
-mod client;
-mod disk;
-mod histogram;
-mod load;
-mod wire;
+//! The load generator's command line.
 
 use clap::{Parser, Subcommand};
+use vorrang_bench::{disk, load};
 
 /// Measures a broker.
 #[derive(Debug, Parser)]

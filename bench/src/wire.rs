@@ -16,9 +16,10 @@ const READ_BYTES: usize = 128 * 1024;
 
 /// A connection with one session.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub struct Wire {
     socket: TcpStream,
-    pub(crate) amqp: Connection,
+    /// The protocol engine.
+    pub amqp: Connection,
     input: BytesMut,
     chunks: Vec<Bytes>,
     started: Instant,
@@ -27,7 +28,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Connects with the emulator's key as user and password.
-    pub(crate) fn connect(address: &str) -> Result<Wire> {
+    pub fn connect(address: &str) -> Result<Wire> {
         let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
         socket.set_nodelay(true)?;
         let login = Login::Plain(PlainCredentials {
@@ -60,7 +61,7 @@ impl Wire {
     }
 
     /// Attaches a link and waits for the answer.
-    pub(crate) fn attach(&mut self, queue: &str, role: Role) -> Result<LinkId> {
+    pub fn attach(&mut self, queue: &str, role: Role) -> Result<LinkId> {
         let session = self.session.context("no session")?;
         let attach = OwnAttach {
             snd_settle_mode: Some(SenderSettleMode::Unsettled),
@@ -86,7 +87,7 @@ impl Wire {
     }
 
     /// Writes everything that waits.
-    pub(crate) fn flush(&mut self) -> Result<()> {
+    pub fn flush(&mut self) -> Result<()> {
         self.amqp.take_output(&mut self.chunks);
         for chunk in self.chunks.drain(..) {
             self.socket.write_all(&chunk)?;
@@ -95,7 +96,7 @@ impl Wire {
     }
 
     /// Reads what there is, waiting for the first byte; handles every frame. False if the time is up.
-    pub(crate) fn read(&mut self) -> Result<bool> {
+    pub fn read(&mut self) -> Result<bool> {
         let filled = self.input.len();
         self.input.resize(filled + READ_BYTES, 0);
         let place = self.input.get_mut(filled..).unwrap_or_default();
@@ -116,7 +117,7 @@ impl Wire {
     }
 
     /// How long [`Wire::read`] waits.
-    pub(crate) fn patience(&mut self, patience: Duration) -> Result<()> {
+    pub fn patience(&mut self, patience: Duration) -> Result<()> {
         self.socket.set_read_timeout(Some(patience))?;
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on its terminal")]
 
+mod doctor;
 mod logging;
 mod serve;
 
@@ -23,12 +24,15 @@ struct Arguments {
 enum Command {
     /// Run the broker
     Serve(serve::Options),
+    /// Verify a data directory that no broker is using
+    Doctor(doctor::Options),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Serve(options) => serve::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use vorrang_amqp::connection::{Delivery, LinkId, Serial};
-use vorrang_amqp::decode::{Composite, Reader};
 use vorrang_amqp::message::Message;
-use vorrang_amqp::performative::{Declare, DeliveryState, Discharge, TransactionId as Named};
+use vorrang_amqp::performative::{CoordinatorRequest, DeliveryState, Discharge, TransactionId as Named};
 use vorrang_broker::api::Operation;
 use vorrang_engine::{Reply, TransactionId};
 
@@ -80,13 +79,11 @@ impl Door {
 /// What the body asks for; none if it is neither declare nor discharge.
 fn operation(payload: &Bytes) -> Option<Result<Operation, Told>> {
     let message = Message::parse(payload.clone()).ok()?;
-    let value = message.encoded_value()?;
-    if Declare::decode(&mut Reader::new(&value)).is_ok() {
-        return Some(Ok(Operation::Declare));
-    }
-    let discharge = Discharge::decode(&mut Reader::new(&value)).ok()?;
-    Some(match transaction_id(&discharge.txn_id) {
-        Some(transaction) => Ok(Operation::Discharge { transaction, rollback: discharge.fail }),
-        None => Err(unknown()),
+    Some(match CoordinatorRequest::decode(&message.encoded_value()?).ok()? {
+        CoordinatorRequest::Declare(_) => Ok(Operation::Declare),
+        CoordinatorRequest::Discharge(Discharge { txn_id, fail }) => match transaction_id(&txn_id) {
+            Some(transaction) => Ok(Operation::Discharge { transaction, rollback: fail }),
+            None => Err(unknown()),
+        },
     })
 }

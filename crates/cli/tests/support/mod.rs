@@ -1,0 +1,79 @@
+//! A real broker process for a test, on a folder of its own and on free ports.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A running broker; killed when dropped.
+pub(crate) struct Broker {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    /// Everything it printed up to the ready line.
+    pub(crate) announced: Vec<String>,
+}
+
+impl Broker {
+    /// Starts the binary in development mode with these queues; its data is in `folder`.
+    pub(crate) fn start(folder: &Path, queues: &[&str]) -> Broker {
+        let config = folder.join("entities.json");
+        // A short lock, so that messages held by a broker that was killed come again soon.
+        let properties = "\"Properties\":{\"LockDuration\":\"PT5S\"}";
+        let listed: Vec<String> =
+            queues.iter().map(|name| format!("{{\"Name\":\"{name}\",{properties}}}")).collect();
+        let listed = listed.join(",");
+        let text =
+            format!("{{\"UserConfig\":{{\"Namespaces\":[{{\"Name\":\"t\",\"Queues\":[{listed}]}}]}}}}");
+        std::fs::write(&config, text).unwrap();
+        let mut command = serve(folder);
+        command.arg("--dev").arg("--emulator-config").arg(&config);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut announced = Vec::new();
+        while announced.last().is_none_or(|line| line != "vorrang is ready") {
+            let mut line = String::new();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the broker ended before it was ready");
+            announced.push(line.trim_end().to_owned());
+        }
+        Broker { child, output, announced }
+    }
+
+    /// Where a door is, by the word in front of its line.
+    pub(crate) fn door(&self, name: &str) -> String {
+        let line = self.announced.iter().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to stop, and returns its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let id = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), Signal::TERM).unwrap();
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `vorrang serve` on free ports with its data in `folder`.
+pub(crate) fn serve(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vorrang"));
+    command.args(["serve", "--log", "error", "--data-dir"]).arg(folder.join("data"));
+    command.args(["--amqp-port", "0", "--amqps-port", "0", "--http-port", "0", "--https-port", "0"]);
+    command
+}
