@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::Ordering;
 use crate::id::Sequence;
-use crate::lane::lanes::NOBODY;
 use crate::lane::{Head, Lanes};
 use crate::level::Level;
 use crate::store::{Handle, Record, Slab};
@@ -47,10 +46,8 @@ pub(crate) fn choose(
         let head = lanes.head(level, records)?;
         return Some(Choice { head, level, rescue, rescued: starving.is_some_and(|level| level != highest) });
     }
-    let heads = lanes.heads(floor);
-    let ranked =
-        heads.map(|(level, (eligible, sequence))| ((ordering.stand(level, eligible), sequence), level));
-    let best = ranked.min().filter(|((_, sequence), _)| *sequence != NOBODY.1);
+    let best = lanes.soonest(floor, |level, eligible| ordering.stand(level, eligible));
+    let best = best.map(|(stand, level, (_, sequence))| ((stand, sequence), level));
     let own = dated.iter().take(DATED_SCAN_MAX).find(|(_, (_, level))| *level >= floor);
     let own = own.and_then(|((deadline, sequence), (handle, level))| {
         let key = records.get(*handle)?.key();
