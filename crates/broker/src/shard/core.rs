@@ -20,7 +20,7 @@ use super::recent::{Body, Recent};
 use super::snapshot::Schedule;
 use super::writer::Writer;
 use crate::access::Principal;
-use crate::api::{Event, Link, Outlet, Refused, Request, Tag};
+use crate::api::{Event, Link, Operation, Outlet, Refused, Request, Tag};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -43,6 +43,18 @@ pub enum Item {
     Request(Request),
     /// The connection is over.
     Close,
+}
+
+impl Item {
+    /// Bytes of the messages it brings.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Item::Request(Request { operation: Operation::Send { messages, .. }, .. }) => {
+                messages.iter().map(|message| message.payload.len()).sum()
+            }
+            _ => 0,
+        }
+    }
 }
 
 impl std::fmt::Debug for Item {

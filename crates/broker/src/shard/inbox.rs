@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Items that may wait; a batch is taken whole while fewer do.
 const ITEMS_MAX: usize = 16_384;
+/// Bytes of messages that may wait; a batch is taken whole while there are fewer.
+const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Pushers that may wait to be woken, beyond which the oldest is woken early.
 const WAKERS_MAX: usize = 65_536;
 
@@ -29,6 +31,8 @@ pub(super) struct Mail {
 #[derive(Debug, Default)]
 struct Waiting {
     items: VecDeque<(PeerId, Item)>,
+    /// Bytes of the messages among them.
+    bytes: usize,
     wakers: VecDeque<Waker>,
     log: bool,
     stop: bool,
@@ -63,7 +67,7 @@ impl Inbox {
         if let Some(reason) = &waiting.closed {
             return Err(Rejected::Closed(Arc::clone(reason)));
         }
-        if waiting.items.len() >= ITEMS_MAX {
+        if waiting.items.len() >= ITEMS_MAX || waiting.bytes >= BYTES_MAX {
             if waiting.wakers.len() >= WAKERS_MAX
                 && let Some(oldest) = waiting.wakers.pop_front()
             {
@@ -73,6 +77,8 @@ impl Inbox {
             return Err(Rejected::Full(batch));
         }
         let was_idle = waiting.items.is_empty();
+        let bytes = batch.iter().map(Item::bytes).sum();
+        waiting.bytes = waiting.bytes.saturating_add(bytes);
         waiting.items.extend(batch.into_iter().map(|item| (peer, item)));
         drop(waiting);
         if was_idle {
@@ -142,6 +148,7 @@ impl Inbox {
         (mail.log, mail.stop) = (std::mem::take(&mut waiting.log), waiting.stop);
         if !at_hand {
             std::mem::swap(&mut mail.items, &mut waiting.items);
+            waiting.bytes = 0;
             for waker in waiting.wakers.drain(..) {
                 waker.wake();
             }
@@ -152,8 +159,13 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{Acceptance, Operation, Request, Tag};
+    use bytes::Bytes;
+    use smallvec::smallvec;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
+    use vorrang_engine::{EntityId, Incoming};
+    use vorrang_filter::MapMessage;
 
     #[derive(Default)]
     struct Count(AtomicUsize);
@@ -183,6 +195,27 @@ mod tests {
         assert_eq!(mail.items.len(), ITEMS_MAX);
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
         assert!(inbox.push(PeerId(2), closes(3), Some(&waker)).is_ok());
+    }
+
+    #[test]
+    fn a_few_large_messages_fill_it_too() {
+        let large = || {
+            let message = Incoming::new(Bytes::from(vec![0; BYTES_MAX / 2]), Arc::new(MapMessage::new()));
+            let operation = Operation::Send {
+                entity: EntityId(1),
+                via: None,
+                transaction: None,
+                messages: smallvec![message],
+                acceptance: Acceptance::Plain,
+            };
+            vec![Item::Request(Request { tag: Tag(1), operation })]
+        };
+        let inbox = Inbox::default();
+        assert!(inbox.push(PeerId(1), large(), None).is_ok());
+        assert!(inbox.push(PeerId(1), large(), None).is_ok());
+        assert!(matches!(inbox.push(PeerId(1), large(), None), Err(Rejected::Full(_))));
+        inbox.wait(&mut Mail::default(), None);
+        assert!(inbox.push(PeerId(1), large(), None).is_ok());
     }
 
     #[test]

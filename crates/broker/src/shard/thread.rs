@@ -55,7 +55,8 @@ fn run(mut core: Core, inbox: &Arc<Inbox>, clock: &Clock) {
             inbox.close(reason);
             return;
         }
-        inbox.wait(&mut mail, Some(patience(&core, clock())));
+        let patience = patience(&core, clock(), !mail.items.is_empty());
+        inbox.wait(&mut mail, Some(patience));
         if mail.stop && mail.items.is_empty() {
             chores.end();
             let reason = match core.stop() {
@@ -68,10 +69,14 @@ fn run(mut core: Core, inbox: &Arc<Inbox>, clock: &Clock) {
     }
 }
 
-/// How long to wait for something to come in: until the next deadline, unless the disk is behind.
-fn patience(core: &Core, now: Timestamp) -> Duration {
+/// How long to wait for something to come in: not at all while there is something at hand, else until
+/// the next deadline; if the disk is behind, until it has news.
+fn patience(core: &Core, now: Timestamp, at_hand: bool) -> Duration {
     if core.is_behind() {
         return SLEEP_MAX;
+    }
+    if at_hand {
+        return Duration::ZERO;
     }
     let left = core.next_wake().map(|wake| Duration::from_millis(wake.since(now).0));
     left.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
