@@ -19,18 +19,20 @@ test("ten thousand messages are shared without loss or repeat", { timeout: 120_0
       const handled = new Handled();
       const shares = [0, 0];
       const errors = [];
-      const subscriptions = [first, second].map((client, share) =>
-        client.createReceiver("competing").subscribe(
+      const subscriptions = [first, second].map((client, share) => {
+        const receiver = client.createReceiver("competing");
+        return receiver.subscribe(
           {
             processMessage: async (message) => {
+              await receiver.completeMessage(message);
               shares[share] += 1;
               handled.add(message.body);
             },
             processError: async ({ error }) => errors.push(error),
           },
-          { maxConcurrentCalls: 100 },
-        ),
-      );
+          { maxConcurrentCalls: 100, autoCompleteMessages: false },
+        );
+      });
       await handled.atLeast(MESSAGES);
       for (const subscription of subscriptions) await subscription.close();
 

@@ -78,3 +78,14 @@ def test_settling_a_whole_run_at_once(bus):
     receiver.wait(lambda: all(delivery.settled for _, delivery in taken), "settlement of all")
     assert {delivery.remote_state for _, delivery in taken} == {Delivery.ACCEPTED}
     assert receiver.drain(10) == []
+
+
+def test_outcomes_told_just_before_the_link_closes_are_answered(bus):
+    bus.send("settle-elsewhere", *range(10))
+    receiver = bus.receiver("settle-elsewhere")
+    taken = receiver.take(10)
+    for _, delivery in taken:
+        delivery.update(Delivery.ACCEPTED)
+    receiver.link.close()  # in the same write as the outcomes
+    receiver.wait(lambda: all(delivery.settled for _, delivery in taken), "settlement of all")
+    assert {delivery.remote_state for _, delivery in taken} == {Delivery.ACCEPTED}
