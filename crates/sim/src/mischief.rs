@@ -39,9 +39,9 @@ pub enum Bug {
     CreditSwallowed,
 }
 
-/// Every bug, and the promise it breaks.
+/// Every bug, and the promise it breaks. A disk that lies leaves gaps the broker refuses to start with.
 pub const BUGS: [(Bug, &str); 23] = [
-    (Bug::SyncIgnored, "S1"),
+    (Bug::SyncIgnored, "open"),
     (Bug::AcknowledgedEarly, "S1"),
     (Bug::AbandonLoses, "S1"),
     (Bug::BytesChanged, "S2"),

@@ -26,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) disk_full: Option<u64>,
     /// The mean time between stops of the clock.
     pub(crate) freezes: Option<u64>,
+    /// What the log may take on disk before old messages must move.
+    pub(crate) ring_bytes: u64,
     /// One commit in so many goes with a snapshot.
     pub(crate) snapshots: u64,
     /// How far the clock jumps at a restart, at most.
@@ -53,6 +55,7 @@ impl Plan {
             disk_errors: sometimes(dice, &[20_000, 90_000]),
             disk_full: sometimes(dice, &[30_000, 120_000]),
             freezes: sometimes(dice, &[20_000, 100_000]),
+            ring_bytes: pick(dice, &[1 << 20, 64 << 20]),
             snapshots: pick(dice, &[20, 200, 2_000]),
             jump: pick(dice, &[0, 2_000, 60_000, 86_400_000]),
             clients: [1 + dice.below(3), 1 + dice.below(3), 1 + dice.below(2), dice.below(3), dice.below(2)],

@@ -36,6 +36,7 @@ pub(crate) struct Station {
     pub(crate) disk: SimDisk,
     /// What is wrong with it on purpose.
     pub(crate) mischief: Mischief,
+    ring_bytes: u64,
     core: Option<Core>,
     arrived: VecDeque<(PeerId, Item)>,
     said: Said,
@@ -49,11 +50,11 @@ impl std::fmt::Debug for Station {
 }
 
 /// A layout of kilobytes, so that segments change often.
-fn options() -> Options {
+fn options(ring_bytes: u64) -> Options {
     Options {
         segment_bytes: 128 << 10,
         first_segment_bytes: 64 << 10,
-        ring_bytes: 64 << 20,
+        ring_bytes,
         disk_reserve_bytes: 256 << 10,
         settle_reserve_bytes: 128 << 10,
         limits: LogLimits { batch_bytes: 8 << 10, record_bytes: 2 << 10 },
@@ -65,12 +66,13 @@ fn options() -> Options {
 impl Station {
     /// A broker that is not running.
     #[must_use]
-    pub(crate) fn new(seed: u64, mischief: Mischief) -> Station {
+    pub(crate) fn new(seed: u64, ring_bytes: u64, mischief: Mischief) -> Station {
         let disk = SimDisk::new(seed);
         mischief.spoil_disk(&disk);
         Station {
             disk,
             mischief,
+            ring_bytes,
             core: None,
             arrived: VecDeque::new(),
             said: Said::default(),
@@ -83,7 +85,7 @@ impl Station {
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
         let settings = Settings {
             limits: Limits::default(),
-            log: options(),
+            log: options(self.ring_bytes),
             decode: Arc::new(Payload),
             keys: Vec::new(),
             snapshots: Schedule { pace: Pace::UNLIMITED, ..Schedule::default() },
@@ -125,15 +127,26 @@ impl Station {
         self.core.as_mut().is_none_or(|core| core.flush().is_ok())
     }
 
-    /// Writes a snapshot, as far as the disk lets it.
-    pub(crate) fn snapshot(&mut self) {
-        let Some(core) = &mut self.core else { return };
-        let written = core.snapshot().and_then(Snapshot::write);
-        if core.flush().is_ok()
+    /// Writes a snapshot and empties old segments if the shard says so, or a snapshot in any case, as far
+    /// as the disk lets it. Says what was done.
+    pub(crate) fn tidy(&mut self, in_any_case: bool) -> Vec<&'static str> {
+        let mut done = Vec::new();
+        let Some(core) = &mut self.core else { return done };
+        let snapshot = if in_any_case { Some(core.snapshot()) } else { core.snapshot_if_due() };
+        if let Some(written) = snapshot.map(|begun| begun.and_then(Snapshot::write))
+            && core.flush().is_ok()
             && let Ok(unfinished) = written
+            && unfinished.finish().is_ok()
         {
-            drop(unfinished.finish());
+            done.push("snapshot");
         }
+        if let Some(Ok(evacuation)) = core.evacuation_if_due()
+            && let Ok(commands) = evacuation.run()
+        {
+            core.evacuated(commands);
+            done.push("evacuation");
+        }
+        done
     }
 
     /// Why the shard stopped by itself, if it did.

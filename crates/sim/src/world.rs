@@ -106,7 +106,7 @@ impl World {
             history: History::default(),
             coverage: Coverage::default(),
             broken: None,
-            station: Station::new(dice.roll(), mischief),
+            station: Station::new(dice.roll(), plan.ring_bytes, mischief),
             topology: Topology::default(),
             time: BEGINNING,
             agenda: BTreeMap::new(),
@@ -238,11 +238,10 @@ impl World {
             }
             Happening::Commit => {
                 self.committing = false;
-                if self.faults.below(self.plan.snapshots) == 0 {
-                    self.station.snapshot();
-                    self.coverage.event("snapshot");
-                } else {
-                    self.station.commit();
+                self.station.commit();
+                let in_any_case = self.faults.below(self.plan.snapshots) == 0;
+                for done in self.station.tidy(in_any_case) {
+                    self.coverage.event(done);
                 }
                 self.step_in(0);
             }
