@@ -3,6 +3,7 @@
 use super::Core;
 use crate::api::{Event, Refused};
 use crate::shard::peer::{self, PeerId};
+use crate::shard::recent::Body;
 use vorrang_engine::{Delivery, Effect, Reply};
 use vorrang_log::Position;
 
@@ -51,7 +52,7 @@ impl Core {
             Effect::Deliver { receiver, delivery } => {
                 let (id, link) = peer::of_receiver(receiver);
                 let wait = self.delivery_waits_for(&delivery);
-                let body = self.recent.find(delivery.location).cloned();
+                let body = self.body_of(&delivery);
                 if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.get_mut(&link)) {
                     open.delivered = open.delivered.wrapping_add(1);
                 }
@@ -69,6 +70,16 @@ impl Core {
             }
             Effect::Warm { run, from, count, .. } => self.cold.push((run, from, count)),
         }
+    }
+
+    /// The bytes to go with a delivery, if they are at hand. What is removed by being sent must bring them
+    /// along: its place on the disk may be used again before anybody reads it there.
+    fn body_of(&self, delivery: &Delivery) -> Option<Body> {
+        let recent = self.recent.find(delivery.location).cloned();
+        if recent.is_some() || delivery.token.is_some() {
+            return recent;
+        }
+        self.reader.read(delivery.location, delivery.size).ok()
     }
 
     /// A locked message need only be durable itself; one that is removed by being sent must be removed
