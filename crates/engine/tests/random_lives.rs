@@ -14,11 +14,30 @@ fn life(seed: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
+/// How many lives to live: `VORRANG_LIVES=20000 cargo test …` for a long run.
+fn lives() -> u64 {
+    std::env::var("VORRANG_LIVES").ok().and_then(|count| count.parse().ok()).unwrap_or(400)
+}
+
 #[test]
 fn every_random_life_adds_up_and_is_what_its_log_says() {
-    for seed in 0..400 {
+    for seed in 0..lives() {
         let bytes = life(seed, 200 + usize::try_from(seed % 20).unwrap() * 100);
         let outcome = std::panic::catch_unwind(|| check_commands(&bytes));
         assert!(outcome.is_ok(), "seed {seed}");
     }
+}
+
+#[test]
+fn every_life_in_the_corpus_adds_up() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let outcome = std::panic::catch_unwind(|| check_commands(&bytes));
+        assert!(outcome.is_ok(), "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 8, "the corpus is gone");
 }

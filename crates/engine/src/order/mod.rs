@@ -4,6 +4,8 @@
 //! sorted again as messages grow older. Only lane heads are compared.
 
 mod choose;
+#[cfg(test)]
+mod model_tests;
 mod ordering;
 
 pub(crate) use choose::{Choice, Dated, choose};
