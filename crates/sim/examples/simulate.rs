@@ -23,7 +23,7 @@ struct Arguments {
 fn parse() -> Option<Arguments> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut parsed =
-        Arguments { seeds: 20, base: now.wrapping_mul(1_000_000), hours: 1.0 / 6.0, verbose: false };
+        Arguments { seeds: 20, base: now.wrapping_mul(1_000_000), hours: 1.0 / 30.0, verbose: false };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
