@@ -306,12 +306,8 @@ impl Door {
                 selector: wishes.selector,
             },
         };
-        let attaching = Attaching {
-            number,
-            mailboxes: mailboxes.to_vec(),
-            path: paths.join("|").into(),
-            mode,
-        };
+        let attaching =
+            Attaching { number, mailboxes: mailboxes.to_vec(), path: paths.join("|").into(), mode };
         if let Some(role) = self.links.role(link) {
             *role = Role::Pending(Some(number));
         }
