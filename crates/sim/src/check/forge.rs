@@ -156,6 +156,10 @@ impl Forge {
         self.done(link, Call::Accept { mailbox: MAIN, link }, outcome);
     }
 
+    pub(crate) fn link_ended(&mut self, link: u32) {
+        self.add(What::LinkEnded { link: (link, link) });
+    }
+
     pub(crate) fn state_set(&mut self, session: &str, value: Option<u64>) {
         let call = Call::SetState { mailbox: MAIN, session: session.to_owned(), value };
         self.done(1, call, Outcome::Done);

@@ -91,6 +91,10 @@ fn sessions(history: &History, digest: &Digest) -> Vec<String> {
             What::Return { id, outcome: Outcome::Session { session, until } } => {
                 let Some((peer, Call::Accept { mailbox, link })) = asked(id) else { continue };
                 let (Some(rules), link) = (history.rules(*mailbox), (peer, *link)) else { continue };
+                // Given up before the answer was out: whoever is told first may hold it by now.
+                if ended.contains(&link) {
+                    continue;
+                }
                 let key = (*mailbox, session.clone());
                 let granted = until.before(rules.lock);
                 if let Some((holder, known)) = held.get(&key)
@@ -102,9 +106,7 @@ fn sessions(history: &History, digest: &Digest) -> Vec<String> {
                         known.0, granted.0
                     ));
                 }
-                if !ended.contains(&link) {
-                    held.insert(key, (link, *until));
-                }
+                held.insert(key, (link, *until));
             }
             _ => {}
         }
@@ -158,6 +160,8 @@ mod tests {
         forge.accepted(1, "a");
         forge.tick(30_000);
         forge.accepted(2, "a");
+        forge.link_ended(3);
+        forge.accepted(3, "a");
         forge.keeps("S4");
     }
 }
