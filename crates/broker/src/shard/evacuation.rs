@@ -85,18 +85,26 @@ impl Evacuation {
         Ok(commands)
     }
 
+    /// Who is to move: everybody in the segments, and on the way whoever already lies in an extent but
+    /// would part a stretch that could leave memory.
     fn tenants(&self) -> Vec<Tenant> {
         let large = self.record_bytes_max / 2;
-        let wanted = |message: &RestoredMessage| {
-            let region = region_of(message.location);
-            let is_large = usize::try_from(message.size).is_ok_and(|size| size >= large);
-            self.segments.contains(&region) || (is_large && self.spanned.contains(&region))
-        };
-        let tenant = |fact| match fact {
-            Fact::RestoredMessage(message) if wanted(&message) => Some(Tenant::of(&message)),
-            _ => None,
-        };
-        self.frozen.facts().filter_map(tenant).collect()
+        let mut tenants = Vec::new();
+        let mut walk = Walk::default();
+        for fact in self.frozen.facts() {
+            match fact {
+                Fact::RestoredRun(run) => walk.pass_run((run.mailbox, run.level)),
+                Fact::RestoredMessage(message) => {
+                    let region = region_of(message.location);
+                    let is_large = usize::try_from(message.size).is_ok_and(|size| size >= large);
+                    let moves =
+                        self.segments.contains(&region) || (is_large && self.spanned.contains(&region));
+                    walk.pass(&message, moves, region.is_extent(), &mut tenants);
+                }
+                _ => {}
+            }
+        }
+        tenants
     }
 
     fn copy(&mut self, body: &Body) -> Result<Location, Error> {
@@ -109,6 +117,55 @@ impl Evacuation {
             self.pace.rest(1 << 20);
         }
         Ok(location)
+    }
+}
+
+/// The way along one lane after the other. Only an unbroken stretch from the beginning of what follows
+/// the runs of a lane can leave memory.
+#[derive(Debug, Default)]
+struct Walk {
+    lane: Option<(MailboxId, Level)>,
+    /// Whether something stays in memory before here.
+    broken: bool,
+    /// Messages in extents that would go along if the stretch goes on.
+    between: Vec<Tenant>,
+}
+
+impl Walk {
+    fn enter(&mut self, lane: (MailboxId, Level)) {
+        if self.lane != Some(lane) {
+            *self = Walk { lane: Some(lane), ..Walk::default() };
+        }
+    }
+
+    /// What came before a run in its lane was brought back from it and does not leave again.
+    fn pass_run(&mut self, lane: (MailboxId, Level)) {
+        self.enter(lane);
+        self.broken = false;
+        self.between.clear();
+    }
+
+    fn pass(&mut self, message: &RestoredMessage, moves: bool, in_extent: bool, tenants: &mut Vec<Tenant>) {
+        let mut tenant = Tenant::of(message);
+        if message.standing != Standing::Ready || message.deliveries > 0 {
+            // Not in the line of its lane.
+            if moves {
+                tenants.push(tenant);
+            }
+            return;
+        }
+        self.enter((tenant.mailbox, tenant.level));
+        self.broken |= !tenant.plain || !(moves || in_extent);
+        if self.broken {
+            self.between.clear();
+        }
+        tenant.plain = !self.broken;
+        if moves {
+            tenants.append(&mut self.between);
+            tenants.push(tenant);
+        } else if !self.broken {
+            self.between.push(tenant);
+        }
     }
 }
 

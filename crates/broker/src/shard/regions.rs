@@ -31,7 +31,7 @@ fn named(region: vorrang_engine::Region) -> Region {
 }
 
 /// The engine's word for the log's region.
-fn counted(region: Region) -> vorrang_engine::Region {
+pub(super) fn counted(region: Region) -> vorrang_engine::Region {
     Location(vorrang_log::Location::new(region, 0).raw()).region()
 }
 

@@ -34,7 +34,7 @@ impl Default for Schedule {
         Schedule {
             bytes: 512 << 20,
             time: Span::minutes(1),
-            time_wanted: Span::seconds(2),
+            time_wanted: Span(500),
             pace: Pace::bytes_per_second(200 << 20),
         }
     }

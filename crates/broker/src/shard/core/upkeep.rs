@@ -2,6 +2,7 @@
 
 use super::Core;
 use crate::shard::evacuation::Evacuation;
+use crate::shard::regions::counted;
 use crate::shard::snapshot::Snapshot;
 use std::collections::BTreeSet;
 use vorrang_engine::{Command, Span};
@@ -39,7 +40,7 @@ impl Core {
 
     /// Begins to empty the oldest segments if the ring runs short.
     pub fn evacuation_if_due(&mut self) -> Option<Result<Evacuation, extent::Error>> {
-        let oldest = self.writer.log().pressure().evacuate?;
+        let oldest = self.oldest_segment_in_need()?;
         let again = self
             .evacuated
             .is_some_and(|(region, at)| region == oldest && self.now.since(at) < EVACUATION_PAUSE);
@@ -61,6 +62,19 @@ impl Core {
             pace,
         });
         Some(begun)
+    }
+
+    /// The oldest segment with messages in it, if it should be emptied: the ring is half full. The log
+    /// itself asks only when it is nearly so; then there would be no time left to finish before sends
+    /// have to be refused.
+    fn oldest_segment_in_need(&self) -> Option<Region> {
+        let log = self.writer.log();
+        let pressure = log.pressure();
+        if pressure.evacuate.is_some() || pressure.used_segments <= pressure.ring_segments / 2 {
+            return pressure.evacuate;
+        }
+        let segments = log.regions().into_iter().filter(|region| !region.is_extent());
+        segments.filter(|region| self.state.region_count(counted(*region)) > 0).min()
     }
 
     /// Takes over what an evacuation found to do.
