@@ -50,7 +50,7 @@ pub(crate) struct Trial {
     pub(crate) now: Timestamp,
     pub(crate) stored: Stored,
     /// What would have been written.
-    written: Vec<Fact>,
+    pub(crate) written: Vec<Fact>,
     sent: BTreeMap<Bytes, MapMessage>,
     /// Runs that were asked for: from where on, and how many.
     asked: Vec<(RunId, u32, u32)>,

@@ -7,3 +7,5 @@
 
 mod apply;
 mod plan;
+#[cfg(test)]
+mod tests;

@@ -7,5 +7,7 @@
 
 mod frozen;
 mod restore;
+#[cfg(test)]
+mod tests;
 
 pub use frozen::FrozenState;

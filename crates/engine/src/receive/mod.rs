@@ -12,6 +12,8 @@ mod lock;
 pub(crate) mod receiver;
 pub(crate) mod ring;
 mod selector;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use receiver::Receiver;
 pub(crate) use ring::Ring;

@@ -4,5 +4,7 @@ mod apply;
 mod check;
 pub(crate) mod draft;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use plan::set_life;

@@ -7,6 +7,8 @@
 mod accept;
 mod hold;
 pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use accept::give_up;
 pub(crate) use table::{Session, SessionLock, SessionTable};

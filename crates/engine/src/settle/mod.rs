@@ -3,3 +3,5 @@
 mod apply;
 mod outcome;
 mod plan;
+#[cfg(test)]
+mod tests;
