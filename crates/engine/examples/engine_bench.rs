@@ -154,6 +154,22 @@ fn resident() -> u64 {
     kilobytes * 1024
 }
 
+/// How long a snapshot holds the state up, and how fast one is put together again.
+fn snapshot(depth: usize) {
+    let mut bench = Bench::new(4, Policy::Strict);
+    bench.fill(depth);
+    let start = processor_seconds();
+    let frozen = bench.state.freeze();
+    let froze = processor_seconds() - start;
+    let mut restored = State::new(Limits::default());
+    for fact in frozen.facts() {
+        restored.apply(&fact);
+    }
+    let took = processor_seconds() - start - froze;
+    let rate = f64::from(restored.messages_in_memory()) / took;
+    println!("{depth} waiting: frozen in {:.3} ms, told and restored at {rate:.0} a second", froze * 1e3);
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let deepest = match (arguments.next().as_deref(), arguments.next()) {
@@ -171,6 +187,7 @@ fn main() {
         let best = (0..3).map(|_| bench.throughput(8_000)).fold(0.0, f64::max);
         println!("{depth:16}  {bytes:17}  {best:12.0}");
     }
+    snapshot(deepest.min(1_000_000));
     println!("levels  policy  per second, 100000 waiting");
     let aged = Policy::Aged { step: vorrang_engine::Span::seconds(1) };
     for policy in [Policy::Strict, aged, Policy::Deadline, Policy::Fifo] {

@@ -256,6 +256,10 @@ impl State {
                 self.catalogue.touch(*entity, *at);
                 Some(())
             }
+            Fact::ClassUnknown { mailbox } => {
+                self.mailboxes.get_mut(mailbox)?.observations.unknown_class();
+                Some(())
+            }
             Fact::ReceiverAttached { attach, at } => self.apply_attached(attach, *at),
             Fact::CreditSet { receiver, credit, drain } => self.apply_credit(*receiver, *credit, *drain),
             Fact::CreditDrained { receiver } => self.apply_drained(*receiver),

@@ -18,6 +18,12 @@ impl State {
         self.sizes.get(&entity).copied().unwrap_or(0)
     }
 
+    /// How many messages named a class that does not exist there, since the process began.
+    #[must_use]
+    pub fn unknown_classes(&self, mailbox: MailboxId) -> u64 {
+        self.mailboxes.get(&mailbox).map_or(0, |mailbox| mailbox.observations.unknown_classes())
+    }
+
     /// How many receivers are attached to a mailbox.
     #[must_use]
     pub fn receiver_count(&self, mailbox: MailboxId) -> usize {

@@ -78,6 +78,7 @@ facts! {
     }
     volatile {
         EntityUsed,
+        ClassUnknown,
         ReceiverAttached,
         CreditSet,
         CreditDrained,

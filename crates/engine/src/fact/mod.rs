@@ -334,6 +334,11 @@ pub enum Fact {
         /// When.
         at: Timestamp,
     },
+    /// A message named a class that its entity does not have, which was counted as no class at all.
+    ClassUnknown {
+        /// The mailbox.
+        mailbox: MailboxId,
+    },
     /// A receiver was attached.
     ReceiverAttached {
         /// The receiver.
@@ -514,6 +519,7 @@ impl Fact {
     pub fn durability(&self) -> Durability {
         match self {
             Fact::EntityUsed { .. }
+            | Fact::ClassUnknown { .. }
             | Fact::ReceiverAttached { .. }
             | Fact::CreditSet { .. }
             | Fact::CreditDrained { .. }

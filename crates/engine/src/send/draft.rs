@@ -22,6 +22,8 @@ pub(crate) struct Draft {
     bytes: SmallVec<[(EntityId, u64); 2]>,
     /// Tokens and ids made.
     made: u64,
+    /// Where messages go that named a class nobody knows there.
+    pub(crate) unknown_classes: SmallVec<[MailboxId; 1]>,
 }
 
 impl Draft {

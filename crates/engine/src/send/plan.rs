@@ -48,6 +48,8 @@ impl State {
         for message in &send.messages {
             sequences.push(self.plan_message(now, entity, message, draft, outcome)?);
         }
+        let unknown = draft.unknown_classes.drain(..);
+        outcome.facts.extend(unknown.map(|mailbox| Fact::ClassUnknown { mailbox }));
         Ok(sequences)
     }
 
@@ -177,6 +179,9 @@ impl State {
         let mut environment = Environment::new(&mut ids);
         let settings = &queue.outlet.priority;
         let determined = level::determine(settings, message.priority, &*message.content, &mut environment);
+        if determined.unknown_class {
+            draft.unknown_classes.push(mailbox);
+        }
         let default = queue.shared.default_time_to_live;
         let mut details = Details::new(now);
         set_life(&mut details, now, message.time_to_live.unwrap_or(default).min(default));
@@ -233,6 +238,9 @@ impl State {
         draft: &mut Draft,
     ) -> Arrival {
         let Copy { mailbox, level, session, time_to_live, overlay, dead_letter } = copy;
+        if level.unknown_class {
+            draft.unknown_classes.push(mailbox);
+        }
         let mut details = Details::new(now);
         details.deadline = deadline;
         details.session = session;

@@ -183,3 +183,19 @@ fn subscriptions_take_no_sends() {
     trial.send("news", &["a"]).unwrap();
     assert_eq!(trial.state.counts(MailboxId::main(entity)).ready, 1);
 }
+
+#[test]
+fn a_class_that_nobody_knows_is_no_class_and_is_counted() {
+    let mut trial = Trial::new();
+    trial.queue("q", vec![]);
+    for (class, level) in [("platinum", 3), ("HIGH", 7), ("gold", 3)] {
+        let content = vorrang_filter::MapMessage::new().with("Priority", class);
+        let incoming = Incoming { priority: Some(3), ..message(class) };
+        let send = trial.sending("q", vec![(incoming, content)]);
+        trial.submit(send).unwrap();
+        let newest = trial.peeked("q").pop().unwrap();
+        assert_eq!(newest.level, crate::Level(level), "{class}");
+    }
+    let mailbox = trial.mailbox("q");
+    assert_eq!(trial.state.unknown_classes(mailbox), 2);
+}
