@@ -1,4 +1,5 @@
-//! A backlog deeper than the ring: filled without a receiver, then drained. Prints rates, memory and disk.
+//! A backlog deeper than the ring: filled without a receiver, found again by a second start, then drained.
+//! Prints rates, memory and disk.
 //!
 //! ```text
 //! cargo run --release -p vorrang-broker --example backlog_bench -- [messages] [ring MB] [folder]
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use smallvec::smallvec;
-use support::{Pipe, connect, create_queue, open, push, send};
+use support::{Pipe, clear, connect, create_queue, open, push, send};
 use vorrang_broker::api::{Event, Link, Operation, Request, Tag};
 use vorrang_broker::shard::Broker;
 use vorrang_engine::command::ReceiveMode;
@@ -35,7 +36,9 @@ fn main() {
         arguments.next().map_or(4_000_000, |text| text.parse().expect("a number of messages"));
     let ring: u64 = arguments.next().map_or(512, |text| text.parse().expect("megabytes of the ring"));
     let folder = arguments.next().map_or_else(|| std::env::temp_dir().join("vorrang-backlog"), PathBuf::from);
-    let broker = open(&folder, Options { ring_bytes: ring << 20, ..Options::default() });
+    let options = Options { ring_bytes: ring << 20, ..Options::default() };
+    clear(&folder);
+    let broker = open(&folder, options.clone());
     let (entity, mailbox) = create_queue(&broker);
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -44,6 +47,11 @@ fn main() {
         }
     });
     report("filled", messages, started, &folder);
+    broker.stop();
+    drop(broker);
+    let started = Instant::now();
+    let broker = open(&folder, options);
+    report("opened", messages, started, &folder);
     let started = Instant::now();
     drain(&broker, mailbox, messages / 4 * 4);
     report("drained", messages, started, &folder);

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use smallvec::smallvec;
-use support::{Pipe, connect, create_queue, open, push, send, threads_ns};
+use support::{Pipe, clear, connect, create_queue, open, push, send, threads_ns};
 use vorrang_broker::api::{Event, Link, Operation, Request, Tag};
 use vorrang_broker::shard::Broker;
 use vorrang_engine::command::{ReceiveMode, Settlement};
@@ -40,6 +40,7 @@ fn main() {
         arguments.next().map_or(1_000_000, |text| text.parse().expect("a number of messages"));
     let folder =
         arguments.next().map_or_else(|| std::env::temp_dir().join("vorrang-shard-bench"), PathBuf::from);
+    clear(&folder);
     let broker = open(&folder, Options::default());
     let (entity, mailbox) = create_queue(&broker);
     // Once to write every block of the disk that will be used, once to measure.

@@ -11,11 +11,12 @@ mod world;
 
 use bytes::Bytes;
 use smallvec::smallvec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use vorrang_broker::api::{Acceptance, Event, Link, Operation};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::Setting;
-use vorrang_engine::{EntityId, Incoming, MailboxId, Span, Timestamp};
+use vorrang_engine::{Command, EntityId, Incoming, MailboxId, Span, Timestamp};
 use vorrang_filter::MapMessage;
 use vorrang_log::disk::SimDisk;
 use world::World;
@@ -138,4 +139,64 @@ fn extents_and_segments_are_given_back_when_everything_is_consumed() {
     }
     let extents = world.disk_files().iter().filter(|name| name.starts_with("extent")).count();
     assert_eq!(extents, 0, "{:?}", world.disk_files());
+}
+
+/// A move takes several steps. Those that arrive first may be completed before the others arrive; the
+/// extent must not be taken for empty then.
+#[test]
+fn an_extent_is_kept_while_messages_are_on_their_way_to_it() {
+    let mut world = World::open(SimDisk::new(3), Timestamp(1_000_000));
+    let (entity, mailbox) = world.queue("q", vec![no_rescue()]);
+    world.attach(1, mailbox, ReceiveMode::PeekLock);
+    world.ask(Operation::Credit { link: Link(1), limit: 150, drain: false });
+    let (mut sent, mut tokens, mut locked) = (0, Vec::new(), BTreeSet::new());
+    let commands = loop {
+        for _ in 0..20 {
+            sent += 1;
+            send(&mut world, entity, sent);
+        }
+        world.settle();
+        for event in world.told.take() {
+            if let Event::Deliver { delivery, .. } = event {
+                locked.insert(delivery.sequence);
+                tokens.push(delivery.token.unwrap());
+            }
+        }
+        if let Some(Ok(evacuation)) = world.core.evacuation_if_due() {
+            break evacuation.run().unwrap();
+        }
+    };
+    let moves = commands.into_iter().flat_map(|command| match command {
+        Command::Move { moves } => moves,
+        _ => Vec::new(),
+    });
+    let (first, rest): (Vec<_>, Vec<_>) = moves.partition(|moved| locked.contains(&moved.sequence));
+    assert!(first.len() == 150 && rest.len() > 20, "{} {}", first.len(), rest.len());
+    world.core.evacuated(vec![Command::Move { moves: first }]);
+    world.settle();
+    // From here on the shard is busy with requests, and the second half of the move has to wait.
+    world.core.evacuated(vec![Command::Move { moves: rest }]);
+    for token in tokens {
+        world.settle_message(mailbox, token, Settlement::Complete);
+    }
+    for _ in 0..400 {
+        send(&mut world, entity, 1);
+    }
+    for _ in 0..40 {
+        world.step();
+        let _ = world.core.flush();
+        world.snapshot();
+    }
+    world.settle();
+    world.told.take();
+    world.ask(Operation::Credit { link: Link(1), limit: 1_000_000, drain: false });
+    world.settle();
+    let mut received = 0;
+    for event in world.told.take() {
+        if let Event::Deliver { delivery, .. } = event {
+            world.core.reader().read(delivery.location, delivery.size).unwrap();
+            received += 1;
+        }
+    }
+    assert!(received > 0);
 }

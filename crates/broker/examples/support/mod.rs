@@ -21,10 +21,14 @@ use vorrang_log::disk::{Disk, RealDisk};
 const WINDOW: u64 = 2_000;
 const PUSH: u64 = 100;
 
-/// A broker on an empty folder.
-pub(crate) fn open(folder: &Path, log: Options) -> Broker {
+/// Makes an empty folder.
+pub(crate) fn clear(folder: &Path) {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).expect("a folder to write to");
+}
+
+/// A broker on what is in a folder.
+pub(crate) fn open(folder: &Path, log: Options) -> Broker {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(folder).expect("the folder opens"));
     let settings = Settings {
         limits: Limits::default(),

@@ -238,7 +238,7 @@ impl Core {
             self.warm()?;
         }
         self.writer.end()?;
-        self.writer.let_go(&mut self.state);
+        self.writer.let_go(&mut self.state, !self.own.is_empty());
         Ok(())
     }
 

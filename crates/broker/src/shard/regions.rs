@@ -68,8 +68,9 @@ impl Regions {
     }
 
     /// Lets the log have every region back that nothing lies in, given the segment that the newest
-    /// durable batch lies in.
-    pub(super) fn let_go(&mut self, state: &mut State, log: &Log, durable: Option<Region>) {
+    /// durable batch lies in. While messages are `moving`, an extent may be empty because those that
+    /// moved first are gone already and the others have yet to arrive: none is let go then.
+    pub(super) fn let_go(&mut self, state: &mut State, log: &Log, durable: Option<Region>, moving: bool) {
         if self.durable != durable {
             // Segments that only ever held settlements are never reported empty.
             self.candidates.extend(std::mem::replace(&mut self.durable, durable));
@@ -86,7 +87,8 @@ impl Regions {
             if state.region_count(counted(*region)) > 0 {
                 return false; // it will be reported again when it becomes empty
             }
-            let written_to = !region.is_extent() && durable.is_none_or(|durable| *region >= durable);
+            let written_to =
+                if region.is_extent() { moving } else { durable.is_none_or(|durable| *region >= durable) };
             let spanned = spans.iter().any(|(last, first)| first <= region && region < last);
             if written_to || spanned {
                 return true;

@@ -45,7 +45,19 @@ pub(super) fn start(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> R
     Ok(Running { inbox, reader, keys, findings, thread: thread.map_err(OpenError::Thread)? })
 }
 
+/// Closes the inbox if the thread ends by a broken invariant, so that nobody waits for it in vain.
+struct LastWord<'a>(&'a Inbox);
+
+impl Drop for LastWord<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.close(&Arc::from("the shard broke an invariant and ended; restart to recover"));
+        }
+    }
+}
+
 fn run(mut core: Core, inbox: &Arc<Inbox>, clock: &Clock) {
+    let _last_word = LastWord(inbox);
     let mut mail = Mail::default();
     let mut chores = Chores::new(inbox);
     loop {

@@ -117,8 +117,8 @@ impl Writer {
     }
 
     /// Lets the log have every region back that no message lies in.
-    pub(super) fn let_go(&mut self, state: &mut State) {
-        self.regions.let_go(state, &self.log, self.durable_region);
+    pub(super) fn let_go(&mut self, state: &mut State, moving: bool) {
+        self.regions.let_go(state, &self.log, self.durable_region, moving);
     }
 
     /// The segment that the newest durable batch lies in.
