@@ -1,6 +1,6 @@
 //! Random lives of a namespace: nothing panics, everything adds up, replay equals live.
 
-use vorrang_engine::fuzzing::check_commands;
+use vorrang_engine::fuzzing::{check_commands, check_damaged_log};
 
 /// A small generator: the same seed is the same life, everywhere and for ever.
 fn life(seed: u64, length: usize) -> Vec<u8> {
@@ -26,6 +26,18 @@ fn every_random_life_adds_up_and_is_what_its_log_says() {
         let outcome = std::panic::catch_unwind(|| check_commands(&bytes));
         assert!(outcome.is_ok(), "seed {seed}");
     }
+}
+
+#[test]
+fn a_damaged_log_is_refused_and_nothing_worse() {
+    let mut misfits = 0;
+    for seed in 0..lives() / 2 {
+        let bytes = life(seed.wrapping_add(1_000_000), 300 + usize::try_from(seed % 10).unwrap() * 100);
+        let outcome = std::panic::catch_unwind(|| check_damaged_log(&bytes));
+        assert!(outcome.is_ok(), "seed {seed}");
+        misfits += outcome.unwrap_or(0);
+    }
+    assert!(misfits > lives(), "{misfits} facts did not fit: the damage is not noticed");
 }
 
 #[test]

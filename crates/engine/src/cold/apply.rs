@@ -7,7 +7,7 @@ use crate::lane::{Head, Run};
 use crate::level::{Level, LevelOrigin};
 use crate::payloads::ColdRecord;
 use crate::state::{Pump, State};
-use crate::store::{Handle, Place};
+use crate::store::Handle;
 use crate::time::{Span, Timestamp};
 
 impl State {
@@ -34,9 +34,17 @@ impl State {
         let (first, last) = (records.first()?, records.last()?);
         let handles: Vec<Handle> =
             records.iter().map(|record| self.find(id, record.sequence)).collect::<Option<_>>()?;
-        let listed =
-            |handle: &Handle| self.records.get(*handle).is_some_and(|record| record.place() == Place::Listed);
-        if self.runs.contains_key(&run) || !handles.iter().all(listed) {
+        let same = |(handle, cold): (&Handle, &ColdRecord)| {
+            self.records
+                .get(*handle)
+                .is_some_and(|record| (record.location, record.size) == (cold.location, cold.size))
+        };
+        let lane = self.mailboxes.get(&id)?.lanes.lane(level)?;
+        let front = lane.chillable(&self.records).map(|(handle, _)| handle).take(handles.len());
+        if self.runs.contains_key(&run)
+            || !front.eq(handles.iter().copied())
+            || !handles.iter().zip(records).all(same)
+        {
             return None;
         }
         let mut regions: Vec<(Region, u32)> = Vec::new();
@@ -77,7 +85,9 @@ impl State {
         for cold in records {
             let mailbox = self.mailboxes.get_mut(&id)?;
             let (_, first) = mailbox.lanes.lane(level)?.before_first_run()?;
-            if first.id != run {
+            let region = cold.location.region();
+            let known = first.regions.iter().any(|(known, _)| *known == region);
+            if first.id != run || !known || mailbox.index.get(cold.sequence).is_some() {
                 return None;
             }
             let over = first.remaining() <= 1;

@@ -22,3 +22,16 @@ pub fn check_commands(bytes: &[u8]) {
     world.audit();
     world.compare_with_replay();
 }
+
+/// Lives through the bytes, then damages the log by them: facts are lost, repeated and out of order.
+/// Whatever is left of it, applying it neither panics nor leaves a state that does not add up. Says how
+/// many facts did not fit.
+pub fn check_damaged_log(bytes: &[u8]) -> u64 {
+    let mut choices = Bytes::new(bytes);
+    let mut world = World::new();
+    while !choices.is_over() {
+        world.step(&mut choices);
+    }
+    let damage = Bytes::new(bytes);
+    world.apply_damaged(damage)
+}

@@ -163,6 +163,30 @@ impl World {
         }
     }
 
+    /// Applies what is left of the log after it was damaged.
+    pub(super) fn apply_damaged(&self, mut damage: Bytes<'_>) -> u64 {
+        let mut state = State::new(limits());
+        for (place, fact) in self.journal.iter().enumerate() {
+            match damage.byte() {
+                0..=15 => continue,
+                16..=31 => state.apply(fact),
+                32..=47 => {
+                    let other = self.journal.get(place.saturating_sub(damage.below(16)));
+                    other.into_iter().for_each(|other| state.apply(other));
+                }
+                48..=55 => {
+                    let other = self.journal.get(place.saturating_add(damage.below(16)));
+                    other.into_iter().for_each(|other| state.apply(other));
+                }
+                _ => {}
+            }
+            state.apply(fact);
+        }
+        let problems = state.audit();
+        assert!(problems.is_empty(), "{problems:#?}");
+        state.misfits()
+    }
+
     /// Everything adds up.
     pub(super) fn audit(&self) {
         let problems = self.state.audit();
