@@ -171,7 +171,7 @@ fn snapshot(depth: usize) {
     }
     let took = processor_seconds() - start - froze;
     let rate = f64::from(restored.messages_in_memory()) / took;
-    println!("{depth} waiting: frozen in {:.3} ms, told and restored at {rate:.0} a second", froze);
+    println!("{depth} waiting: frozen in {froze:.3} ms, told and restored at {rate:.0} a second");
 }
 
 fn main() {

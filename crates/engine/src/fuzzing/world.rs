@@ -172,11 +172,15 @@ impl World {
                 16..=31 => state.apply(fact),
                 32..=47 => {
                     let other = self.journal.get(place.saturating_sub(damage.below(16)));
-                    other.into_iter().for_each(|other| state.apply(other));
+                    if let Some(other) = other {
+                        state.apply(other);
+                    }
                 }
                 48..=55 => {
                     let other = self.journal.get(place.saturating_add(damage.below(16)));
-                    other.into_iter().for_each(|other| state.apply(other));
+                    if let Some(other) = other {
+                        state.apply(other);
+                    }
                 }
                 _ => {}
             }
