@@ -24,7 +24,7 @@ impl Connection {
     pub fn detach(&mut self, link: LinkId, closed: bool, error: Option<Error>) -> Result<(), Gone> {
         let slot = self.links.resolve(link.0).ok_or(Gone)?;
         let Some(LinkEntry::Live(entry)) = self.links.get(slot) else { return Err(Gone) };
-        if !self.may_write_frames() {
+        if !self.may_write_frames() || matches!(entry.state, LinkState::Departing { .. }) {
             return Err(Gone);
         }
         if entry.state == LinkState::Asked {
@@ -60,6 +60,11 @@ impl Connection {
             return Err(Fault::Session(session_slot, Violation::UnattachedHandle { handle }));
         };
         let id = self.links.key(slot).map(LinkId);
+        if self.waits_for_answers(slot, detach.closed) {
+            let ending = LinkEnding::Peer { closed: detach.closed, error: detach.error };
+            self.events.extend(id.map(|link| Event::LinkEnded { link, ending }));
+            return Ok(());
+        }
         let ended = match self.links.get(slot) {
             Some(LinkEntry::Leaving(leaving)) => leaving.report.then_some(LinkEnding::Own),
             Some(LinkEntry::Live(link)) if link.state == LinkState::Asked => {
@@ -68,6 +73,9 @@ impl Connection {
                     self.events.push_back(Event::AttachCancelled { link });
                 }
                 None
+            }
+            Some(LinkEntry::Live(link)) if matches!(link.state, LinkState::Departing { .. }) => {
+                return Err(Fault::Session(session_slot, Violation::UnattachedHandle { handle }));
             }
             Some(LinkEntry::Live(_)) => {
                 self.write_detach(slot, detach.closed, None);
@@ -80,6 +88,33 @@ impl Connection {
             self.events.push_back(Event::LinkEnded { link, ending });
         }
         Ok(())
+    }
+
+    /// Keeps a link that the peer detaches until the outcomes it told for our deliveries are answered, because
+    /// clients wait for the answers and give them up with the link. Whether there are any.
+    fn waits_for_answers(&mut self, slot: u32, closed: bool) -> bool {
+        let Some(LinkEntry::Live(link)) = self.links.get_mut(slot) else { return false };
+        if link.state != LinkState::Attached || link.flow.own_role() != Role::Sender {
+            return false;
+        }
+        let Some(session) = self.sessions.get_mut(link.session) else { return false };
+        let owed = session.sent.keep_decided(slot);
+        link.unsettled = u32::try_from(owed).unwrap_or(u32::MAX);
+        if owed > 0 {
+            link.state = LinkState::Departing { closed };
+        }
+        owed > 0
+    }
+
+    /// Answers the detach of a link once nothing is owed to the peer on it any more.
+    pub(super) fn depart(&mut self, slot: u32) {
+        if let Some(LinkEntry::Live(link)) = self.links.get(slot)
+            && let LinkState::Departing { closed } = link.state
+            && link.unsettled == 0
+        {
+            self.write_detach(slot, closed, None);
+            self.remove_link(slot);
+        }
     }
 
     /// Writes a detach; outcomes of the link's deliveries go before it.
@@ -121,8 +156,12 @@ impl Connection {
         let (session, own_handle, peer_handle, name, expected) = match entry {
             LinkEntry::Live(link) => {
                 self.links_live = self.links_live.saturating_sub(1);
-                let expected =
-                    if link.state == LinkState::Asked { Expected::Cancelled } else { Expected::Ended };
+                let expected = match link.state {
+                    LinkState::Asked => Expected::Cancelled,
+                    // The layer above has heard of its end already.
+                    LinkState::Departing { .. } => Expected::Nothing,
+                    _ => Expected::Ended,
+                };
                 let name = (link.flow.own_role(), link.name);
                 (link.session, link.own_handle, link.peer_handle, Some(name), expected)
             }

@@ -70,6 +70,7 @@ impl Connection {
             let disposition =
                 Disposition { role, first, last: Some(first), settled, state, batchable: false };
             wire::put_frame(&mut self.outbox, channel, &disposition);
+            self.depart(link.0.slot);
         }
         Ok(())
     }
@@ -86,7 +87,8 @@ impl Connection {
     ) -> Result<(Role, u16), Gone> {
         let slot = link.0.slot;
         let Some(LinkEntry::Live(entry)) = self.links.find_mut(link.0) else { return Err(Gone) };
-        if entry.state != LinkState::Attached || self.phase != Phase::Open {
+        let departing = matches!(entry.state, LinkState::Departing { .. });
+        if !(departing || entry.state == LinkState::Attached) || self.phase != Phase::Open {
             return Err(Gone);
         }
         let session_slot = entry.session;
@@ -111,7 +113,11 @@ impl Connection {
             runs.push(delivery);
             list_unflushed(session, session_slot, &mut self.unflushed);
         }
-        Ok((role, session.own_channel))
+        let channel = session.own_channel;
+        if departing && accepted {
+            self.depart(slot);
+        }
+        Ok((role, channel))
     }
 
     /// Writes the gathered ranges of all sessions, and opens windows that are half used.

@@ -86,7 +86,8 @@ pub enum Event {
         /// The session.
         session: SessionId,
     },
-    /// A link is gone.
+    /// A link is gone. Outcomes that were reported unsettled before can still be answered, and should be: the
+    /// peer's detach is answered after the last of them.
     LinkEnded {
         /// The link.
         link: LinkId,

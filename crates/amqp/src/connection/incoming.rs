@@ -43,7 +43,7 @@ impl Connection {
         match link.state {
             LinkState::Attached => {}
             LinkState::Refused => return Ok(()),
-            LinkState::Asked | LinkState::Asking => return Err(unattached()),
+            LinkState::Asked | LinkState::Asking | LinkState::Departing { .. } => return Err(unattached()),
         }
         if link.assembly.is_some() {
             return self.continue_assembly(session_slot, slot, id, transfer, &payload);

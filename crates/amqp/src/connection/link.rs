@@ -60,6 +60,11 @@ pub(super) enum LinkState {
     Attached,
     /// The peer answered without a terminus: it refuses, and its detach follows.
     Refused,
+    /// The peer has detached, but waits for answers to outcomes it told before; our detach follows the last.
+    Departing {
+        /// Whether the peer closed the link.
+        closed: bool,
+    },
 }
 
 /// Which way messages go, with the credit for it.

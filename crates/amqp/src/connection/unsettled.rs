@@ -131,6 +131,20 @@ impl<Key: Copy> Unsettled<Key> {
         self.live = self.entries.len();
     }
 
+    /// Forgets the deliveries of a link that is going, but for those whose outcome was told and not answered.
+    /// Returns how many these are.
+    pub(super) fn keep_decided(&mut self, link: LinkSlot) -> usize {
+        let mut kept = 0;
+        self.entries.retain(|entry| {
+            let of_link = entry.link == link;
+            let decided = entry.progress == Progress::Decided;
+            kept += usize::from(of_link && decided);
+            entry.progress != Progress::Hole && (!of_link || decided)
+        });
+        self.live = self.entries.len();
+        kept
+    }
+
     /// Drops holes from the front, and squeezes the others out once they are the majority.
     #[inline]
     pub(super) fn tidy(&mut self) {

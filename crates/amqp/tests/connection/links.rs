@@ -418,3 +418,37 @@ fn nothing_reaches_the_layer_above_after_our_close() {
     assert!(raw.engine.grant(link, 10).is_err() && raw.engine.accept(link, Serial::new(0)).is_err());
     assert_eq!(send(&mut raw, link, 0), Err(SendError::Gone));
 }
+
+#[test]
+fn a_detach_is_answered_after_the_outcomes_that_were_told_before_it() {
+    let (mut raw, link) = sending();
+    raw.write_frame(0, credit(5, 0, 3));
+    let deliveries: Vec<Serial> = (0..3).map(|key| send(&mut raw, link, key).unwrap()).collect();
+    raw.discard_output();
+    let [first, second, _] = deliveries[..] else { panic!("three deliveries") };
+    let disposition = Disposition {
+        role: Role::Receiver,
+        first: first.get(),
+        last: Some(second.get()),
+        settled: false,
+        state: Some(DeliveryState::ACCEPTED),
+        batchable: false,
+    };
+    raw.write_frame(0, FrameBody::Disposition(disposition));
+    raw.write_frame(0, FrameBody::Detach(Detach { handle: 5, closed: true, error: None }));
+    while let Some(event) = raw.engine.next_event() {
+        let ended = matches!(event, Event::LinkEnded { ending: LinkEnding::Peer { closed: true, .. }, .. });
+        assert!(ended || matches!(event, Event::Settlement(_) | Event::Credit { .. }), "{event:?}");
+    }
+    assert_eq!(shorts(&mut raw), Vec::<String>::new(), "nothing is said before the first answer");
+    assert_eq!(send(&mut raw, link, 9), Err(SendError::Gone));
+    raw.engine.accept(link, first).unwrap();
+    assert!(raw.bodies().iter().all(|body| matches!(body, FrameBody::Disposition(_))));
+    raw.engine.accept(link, second).unwrap();
+    let bodies = raw.bodies();
+    let [FrameBody::Disposition(answer), FrameBody::Detach(detach)] = &bodies[..] else {
+        panic!("{bodies:?}")
+    };
+    assert!(answer.settled && detach.closed);
+    assert!(raw.engine.accept(link, second).is_err(), "and then it is gone");
+}

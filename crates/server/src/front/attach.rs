@@ -24,7 +24,9 @@ use super::{Answered, Outcome};
 
 const SESSION_FILTER: &str = "com.microsoft:session-filter";
 const MIN_LEVEL_FILTER: &str = "vorrang:min-level";
+/// A selector is known by its descriptor, whatever key a client puts it under, or by one of these keys.
 const SELECTOR_FILTERS: [&str; 2] = ["apache.org:selector-filter:string", "jms-selector"];
+const SELECTOR_CODE: u64 = 0x0000_468C_0000_0004;
 const LOCKED_UNTIL: &str = "com.microsoft:locked-until-utc";
 const TIMEOUT: &str = "com.microsoft:timeout";
 const TRANSFER_DESTINATION: &str = "com.microsoft:transfer-destination-address";
@@ -278,6 +280,9 @@ impl Door {
         attach: Attach,
         found: &[(EntityPath, Found)],
     ) -> Result<(), Told> {
+        if found.iter().any(|(_, found)| matches!(found.description.kind, Kind::Topic(_))) {
+            return Err(not_allowed("Messages of a topic are received from its subscriptions."));
+        }
         let filters = attach.source.as_ref().and_then(|source| source.filter.as_ref());
         let wishes = Wishes::read(filters)?;
         let settled = attach.snd_settle_mode == Some(SenderSettleMode::Settled);
@@ -427,7 +432,7 @@ impl Wishes {
                 None => return Err(argument_error("vorrang:min-level is a number from 0 to 255.")),
             },
         };
-        let text = SELECTOR_FILTERS.iter().find_map(|key| value(key));
+        let text = filters.and_then(selector).map(|value| value.undescribed().clone());
         let selector = match text.as_ref().map(|value| value.as_str()) {
             None => None,
             Some(Some(text)) => match Sql::parse(text, Parameters::default()) {
@@ -440,6 +445,21 @@ impl Wishes {
         };
         Ok(Wishes { session, min_level, selector })
     }
+}
+
+/// The selector among a receiver's filters.
+fn selector(filters: &Map) -> Option<Value> {
+    let is_selector = |key: &Value, value: &Value| {
+        let described = match value {
+            Value::Described(described) => Some(&described.descriptor),
+            _ => None,
+        };
+        let by_name = |name: &Value| name.as_str().is_some_and(|name| SELECTOR_FILTERS.contains(&name));
+        by_name(key)
+            || described
+                .is_some_and(|descriptor| by_name(descriptor) || descriptor.as_u64() == Some(SELECTOR_CODE))
+    };
+    filters.iter().find(|(key, value)| is_selector(key, value)).map(|(_, value)| value)
 }
 
 /// The filters with the granted session's name in place of what the client asked for: described if
