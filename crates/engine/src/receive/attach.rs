@@ -85,6 +85,7 @@ impl State {
             credit: 0,
             window: 0,
             drain: false,
+            queued: false,
             in_line: false,
         };
         self.receivers.insert(attach.receiver, receiver);

@@ -1,8 +1,11 @@
 //! Credit, and standing in line for as long as there is some.
 
+use smallvec::SmallVec;
+
 use crate::effect::Outcome;
 use crate::fact::Fact;
 use crate::id::{MailboxId, ReceiverId};
+use crate::level::Level;
 use crate::refusal::Refusal;
 use crate::state::{Pump, State};
 
@@ -23,11 +26,15 @@ impl State {
     }
 
     pub(crate) fn apply_credit(&mut self, id: ReceiverId, credit: u32, drain: bool) -> Option<()> {
+        let old = self.floors(id);
         let receiver = self.receivers.get_mut(&id)?;
         receiver.credit = credit;
         receiver.window = receiver.window.max(credit);
         receiver.drain = drain;
-        self.requeue_receiver(id);
+        // Whoever only gets more of what it had keeps its place in line.
+        if !receiver.queued || credit == 0 || old != self.floors(id) {
+            self.requeue_receiver(id);
+        }
         self.touch_receiver(id);
         Some(())
     }
@@ -52,22 +59,38 @@ impl State {
     /// Puts a receiver at the end of the lines of its mailboxes, or out of them if it has no credit.
     pub(crate) fn requeue_receiver(&mut self, id: ReceiverId) {
         let Some(receiver) = self.receivers.get(&id) else { return };
-        if receiver.holds_session() {
+        if receiver.holds_session() || (!receiver.queued && receiver.credit == 0) {
             return;
         }
-        let (credit, window) = (receiver.credit, receiver.window);
+        let (credit, window, queued) = (receiver.credit, receiver.window, receiver.queued);
         for place in 0..receiver.mailboxes.len() {
             let Some(receiver) = self.receivers.get(&id) else { return };
             let Some(mailbox_id) = receiver.mailboxes.get(place).copied() else { return };
             let (min_level, choosy) = (receiver.min_level, receiver.selector.is_some());
             let Some(mailbox) = self.mailboxes.get_mut(&mailbox_id) else { continue };
-            mailbox.ring.leave(id);
+            if queued {
+                mailbox.ring.leave(id);
+            }
             if credit > 0 {
                 let floor = mailbox.ordering.floor(min_level, credit, window);
                 mailbox.ring.join(id, floor, choosy);
             }
             self.touch(mailbox_id);
         }
+        if let Some(receiver) = self.receivers.get_mut(&id) {
+            receiver.queued = credit > 0;
+        }
+    }
+
+    /// The lowest level a receiver may be given now, in each of its mailboxes.
+    fn floors(&self, id: ReceiverId) -> SmallVec<[Level; 1]> {
+        let receiver = self.receivers.get(&id);
+        let mailboxes = receiver.iter().flat_map(|receiver| &receiver.mailboxes);
+        let floor = |mailbox| {
+            let (receiver, mailbox) = (receiver?, self.mailboxes.get(mailbox)?);
+            Some(mailbox.ordering.floor(receiver.min_level, receiver.credit, receiver.window))
+        };
+        mailboxes.filter_map(floor).collect()
     }
 
     /// Puts a receiver in line by itself, if it holds a session with a message or is to be drained.

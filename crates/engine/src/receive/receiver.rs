@@ -24,6 +24,8 @@ pub(crate) struct Receiver {
     /// The most credit it was ever given at once: what its prefetch share is a share of.
     pub(crate) window: u32,
     pub(crate) drain: bool,
+    /// Whether it stands in the lines of its mailboxes.
+    pub(crate) queued: bool,
     /// Whether it is in line by itself: to be given messages of its session, or to be drained.
     pub(crate) in_line: bool,
 }

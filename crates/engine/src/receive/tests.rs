@@ -81,6 +81,21 @@ fn credit_is_what_was_said_last() {
 }
 
 #[test]
+fn more_credit_keeps_the_place_in_line() {
+    let mut trial = Trial::new();
+    trial.queue("q", vec![]);
+    for receiver in 1..=2 {
+        trial.attach("q", receiver, 1);
+    }
+    // One that keeps saying the same must not lose its turn by it.
+    for more in 1..5 {
+        credit(&mut trial, 1, more);
+    }
+    trial.send("q", &["a", "b"]).unwrap();
+    assert_eq!(handed_out(&mut trial), pairs(&[(1, "a"), (2, "b")]));
+}
+
+#[test]
 fn an_express_receiver_gets_its_level_or_higher_and_nothing_else() {
     let cases = [(6, vec![]), (7, vec![(1, "x")]), (8, vec![(1, "x")])];
     for (level, expected) in cases {

@@ -173,6 +173,7 @@ impl State {
                 credit: 0,
                 window: 0,
                 drain: false,
+                queued: false,
                 in_line: false,
             };
             self.receivers.insert(receiver, attached);
