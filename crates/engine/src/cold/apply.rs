@@ -39,12 +39,21 @@ impl State {
                 .get(*handle)
                 .is_some_and(|record| (record.location, record.size) == (cold.location, cold.size))
         };
+        // A state made from a snapshot has messages in the list that were beside it when this was
+        // decided, because they had come back from a receiver. They stay, beside it again.
         let lane = self.mailboxes.get(&id)?.lanes.lane(level)?;
-        let front = lane.chillable(&self.records).map(|(handle, _)| handle).take(handles.len());
-        if self.runs.contains_key(&run)
-            || !front.eq(handles.iter().copied())
-            || !handles.iter().zip(records).all(same)
-        {
+        let mut expected = handles.iter().peekable();
+        let mut others: Vec<Handle> = Vec::new();
+        for (handle, record) in lane.chillable(&self.records) {
+            if record.key() > (last.eligible, last.sequence) {
+                break;
+            }
+            if expected.next_if(|next| **next == handle).is_none() {
+                others.push(handle);
+            }
+        }
+        let all_there = expected.peek().is_none();
+        if self.runs.contains_key(&run) || !all_there || !handles.iter().zip(records).all(same) {
             return None;
         }
         let mut regions: Vec<(Region, u32)> = Vec::new();
@@ -66,7 +75,7 @@ impl State {
             regions,
         };
         let mailbox = self.mailboxes.get_mut(&id)?;
-        mailbox.lanes.chill(level, &mut self.records, &handles, descriptor);
+        mailbox.lanes.chill(level, &mut self.records, (&handles, &others), descriptor);
         for (handle, cold) in handles.iter().zip(records) {
             mailbox.index.remove(cold.sequence);
             if cold.expires != Timestamp::NEVER {
@@ -109,7 +118,12 @@ impl State {
                 self.runs.remove(&run);
             }
         }
-        self.mailboxes.get_mut(&id)?.chilly = false;
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        mailbox.chilly = false;
+        if let Some(run) = mailbox.lanes.run_mut(level, run) {
+            // An answer is the whole answer: what it left out may be asked for again.
+            run.asked = run.consumed;
+        }
         self.touch(id);
         Some(())
     }

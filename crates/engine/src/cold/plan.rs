@@ -4,6 +4,7 @@ use crate::command::{Chill, Relocation};
 use crate::effect::{Effect, Outcome};
 use crate::fact::Fact;
 use crate::id::{MailboxId, RunId};
+use crate::lane::Head;
 use crate::level::Level;
 use crate::mailbox::Mailbox;
 use crate::payloads::ColdRecord;
@@ -99,10 +100,17 @@ impl State {
 
     /// Asks for the next records of a lane's first run, if few are left before it.
     pub(crate) fn ask_ahead(&self, id: MailboxId, mailbox: &Mailbox, level: Level, outcome: &mut Outcome) {
-        let Some((ready, run)) = mailbox.lanes.lane(level).and_then(|lane| lane.before_first_run()) else {
+        let Some(lane) = mailbox.lanes.lane(level) else { return };
+        let Some((ready, run)) = lane.before_first_run() else { return };
+        if run.asked > run.consumed {
+            // Asked for already. If nothing can be done before they are here, the mailbox must wait, or
+            // it would be served in vain over and over.
+            if matches!(lane.head(&self.records), Some(Head::Cold(..))) {
+                outcome.facts.push(Fact::WarmAsked { run: run.id, upto: run.asked });
+            }
             return;
-        };
-        if ready >= self.limits.warm_below || run.asked > run.consumed {
+        }
+        if ready >= self.limits.warm_below {
             return;
         }
         let from = run.consumed;

@@ -165,3 +165,32 @@ fn expired_messages_of_a_run_go_when_they_come_back() {
     assert_eq!(trial.state.counts(trial.mailbox("q")).total(), 0);
     assert_eq!(trial.state.audit(), Vec::<String>::new());
 }
+
+#[test]
+fn nobody_spins_while_records_are_being_read_and_half_an_answer_is_asked_for_again() {
+    let mut trial = filled(5);
+    let records = range(&trial, 1, 4);
+    chill(&mut trial, 1, records.clone()).unwrap();
+    trial.attach("q", 1, 9);
+    let pump = |trial: &mut Trial| {
+        let mut effects = Vec::new();
+        for _ in 0..100 {
+            if !trial.state.has_deliverable() {
+                return effects;
+            }
+            effects.extend(trial.step(&Command::Deliver).unwrap());
+        }
+        panic!("the pump spins");
+    };
+    let asked = pump(&mut trial);
+    assert!(matches!(asked[..], [Effect::Warm { from: 0, count: 2, .. }]), "{asked:?}");
+    // Something more important comes meanwhile: it is delivered, and the rest goes on waiting.
+    trial.send_all("q", vec![Incoming { priority: Some(9), ..message("urgent") }]).unwrap();
+    let given = pump(&mut trial);
+    assert!(matches!(given[..], [Effect::Deliver { .. }]), "{given:?}");
+    // One of the two that were asked for.
+    trial.step(&Command::Warm { run: RunId(1), from: 0, records: records[..1].to_vec() }).unwrap();
+    let effects = pump(&mut trial);
+    let again = effects.iter().any(|effect| matches!(effect, Effect::Warm { from: 1, count: 2, .. }));
+    assert!(again, "{effects:?}");
+}

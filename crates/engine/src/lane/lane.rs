@@ -148,11 +148,23 @@ impl Lane {
         self.list.iter(records)
     }
 
-    /// Replaces the first messages of the list by a run. The caller has checked that they are those of
-    /// the run, and frees their records afterwards.
-    pub(crate) fn chill(&mut self, records: &mut Slab<Record>, handles: &[Handle], run: Run) {
+    /// Replaces messages at the front of the list by a run, and puts `others` that stand among them beside
+    /// the list. The caller has checked that they are those of the run, and frees their records afterwards.
+    pub(crate) fn chill(
+        &mut self,
+        records: &mut Slab<Record>,
+        (handles, others): (&[Handle], &[Handle]),
+        run: Run,
+    ) {
         for handle in handles {
             self.list.unlink(records, *handle);
+        }
+        for handle in others {
+            self.list.unlink(records, *handle);
+            if let Some(record) = records.get_mut(*handle) {
+                record.set_place(Place::Returned);
+                self.returned.insert(record.key(), *handle);
+            }
         }
         self.cold.get_or_insert_default().runs.push_back(run);
     }

@@ -130,7 +130,13 @@ impl Lanes {
         self.with(level, records, |lane, records| lane.take(records, handle));
     }
 
-    pub(crate) fn chill(&mut self, level: Level, records: &mut Slab<Record>, handles: &[Handle], run: Run) {
+    pub(crate) fn chill(
+        &mut self,
+        level: Level,
+        records: &mut Slab<Record>,
+        handles: (&[Handle], &[Handle]),
+        run: Run,
+    ) {
         self.with(level, records, |lane, records| lane.chill(records, handles, run));
     }
 
