@@ -264,9 +264,13 @@ fn drain(seed: u64, mut world: World, mut history: History, mailbox: MailboxId) 
     assert!(history.settlements.is_empty(), "seed {seed}: every settlement was answered");
 }
 
+/// Seeds that found something. These: a stretch left memory after a restart from a snapshot, with
+/// messages among it that a receiver had given back; replaying that did not fit, or lost them.
+const FOUND: [u64; 7] = [1_126, 2_191, 2_340, 2_489, 2_768, 3_190, 3_551];
+
 #[test]
 fn what_was_acknowledged_survives_and_what_was_completed_stays_gone() {
-    let lives: Vec<Covered> = (0..150).map(|seed| run(seed, SimDisk::new(seed))).collect();
+    let lives: Vec<Covered> = (0..150).chain(FOUND).map(|seed| run(seed, SimDisk::new(seed))).collect();
     let sum = |count: fn(&Covered) -> u64| lives.iter().map(count).sum::<u64>();
     for (what, count) in [
         ("deliveries", sum(|covered| covered.delivered)),
