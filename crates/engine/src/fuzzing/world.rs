@@ -72,6 +72,8 @@ pub(super) struct World {
     tokens: Vec<(MailboxId, LockToken)>,
     receivers: Vec<ReceiverId>,
     transactions: Vec<TransactionId>,
+    /// Records on disk that were asked for and not brought yet.
+    asked: Vec<(RunId, u32, u32)>,
     next: u64,
 }
 
@@ -85,6 +87,7 @@ impl World {
             tokens: Vec::new(),
             receivers: Vec::new(),
             transactions: Vec::new(),
+            asked: Vec::new(),
             next: 1,
         };
         world.run(&Command::Create { seed: 1 });
@@ -128,7 +131,7 @@ impl World {
                 self.run(&Command::Tick);
             } else if self.state.has_deliverable() {
                 self.run(&Command::Deliver);
-            } else {
+            } else if !self.bring(u32::MAX) {
                 return;
             }
         }
@@ -238,12 +241,17 @@ impl World {
                 self.transactions.push(*transaction);
             }
             Effect::Detach { receiver, .. } => self.receivers.retain(|other| other != receiver),
-            Effect::Warm { run, from, count, .. } => {
-                let records = self.stored.cold_records(*run, *from, *count);
-                self.run(&Command::Warm { run: *run, from: *from, records });
-            }
+            Effect::Warm { run, from, count, .. } => self.asked.push((*run, *from, *count)),
             _ => {}
         }
+    }
+
+    /// Brings records that were asked for, at most so many; false if none were asked for.
+    fn bring(&mut self, max: u32) -> bool {
+        let Some((run, from, count)) = self.asked.pop() else { return false };
+        let records = self.stored.cold_records(run, from, count.min(max));
+        self.run(&Command::Warm { run, from, records });
+        true
     }
 
     fn remember(&mut self, delivery: &Delivery) {
@@ -518,6 +526,11 @@ impl World {
 
     /// Writes the front of a lane to disk.
     fn chill(&mut self, bytes: &mut Bytes<'_>) {
+        if bytes.once_in(2) {
+            let max = u32::from(bytes.byte() % 3).saturating_add(1);
+            self.bring(max);
+            return;
+        }
         let mailbox = self.mailbox(bytes);
         let level = Level(bytes.byte() % 12);
         let count = bytes.below(6).saturating_add(1);
@@ -563,6 +576,7 @@ impl World {
             self.state = state;
             self.receivers.clear();
             self.transactions.clear();
+            self.asked.clear();
             self.run(&Command::Recover);
             self.audit();
         }

@@ -83,10 +83,10 @@ impl State {
     }
 
     /// Whether an ordered receiver has something to get from a mailbox before this one.
-    pub(crate) fn is_served_before(&self, receiver: ReceiverId, id: MailboxId) -> bool {
-        let Some(receiver) = self.receivers.get(&receiver) else { return true };
-        let earlier = receiver.mailboxes.iter().take_while(|mailbox| **mailbox != id);
-        earlier.into_iter().any(|mailbox| self.has_for(*mailbox, receiver))
+    pub(crate) fn is_served_before(&self, receiver_id: ReceiverId, id: MailboxId) -> bool {
+        let Some(receiver) = self.receivers.get(&receiver_id) else { return true };
+        let mut earlier = receiver.mailboxes.iter().take_while(|mailbox| **mailbox != id);
+        earlier.any(|mailbox| self.may_have_for(*mailbox, receiver_id, receiver))
     }
 
     /// Whether a mailbox has a message for a receiver now.
@@ -122,6 +122,7 @@ impl State {
         }
     }
 
+    /// The same, for one that may have looked there and found nothing.
     fn may_have_for(&self, mailbox: MailboxId, id: ReceiverId, receiver: &Receiver) -> bool {
         self.has_for(mailbox, receiver)
             && (receiver.selector.is_none()
