@@ -246,7 +246,7 @@ fn drain(seed: u64, mut world: World, mut history: History, mailbox: MailboxId) 
         world.settle();
         let events = world.told.take();
         history.hear(&world, events);
-        if history.held.is_empty() {
+        if history.held.is_empty() && history.settlements.is_empty() {
             break;
         }
         while let Some((id, token)) = history.held.pop_first() {
