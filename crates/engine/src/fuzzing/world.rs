@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes as Payload;
 use smallvec::smallvec;
-use vorrang_filter::{Filter, MapMessage};
+use vorrang_filter::{Filter, MapMessage, Parameters, Sql};
 
 use super::read::Bytes;
 use crate::browse::Peek;
@@ -314,7 +314,9 @@ impl World {
         let mailboxes = (0..=bytes.below(3) / 2).map(|_| self.mailbox(bytes)).collect();
         let mode = if bytes.once_in(4) { ReceiveMode::ReceiveAndDelete } else { ReceiveMode::PeekLock };
         let min_level = Level(if bytes.once_in(4) { bytes.byte() % 12 } else { 0 });
-        let selector = bytes.once_in(5).then_some(Arc::new(Filter::False));
+        let some = Sql::parse("number % 3 = 1", Parameters::new()).map_or(Filter::True, Filter::from);
+        let selector = bytes.pick(&[Filter::False, Filter::True, some]).map(Arc::new);
+        let selector = selector.filter(|_| bytes.once_in(4));
         let request = RequestTag(2);
         let attach = Attach { request, receiver, mailboxes, mode, min_level, selector };
         self.run(&Command::Attach(Box::new(attach)));
