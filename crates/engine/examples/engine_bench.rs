@@ -13,7 +13,7 @@ use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use vorrang_engine::command::{Attach, ReceiveMode, Send, Settle, Settlement};
 use vorrang_engine::entity::priority::Policy;
-use vorrang_engine::entity::{EntityName, Request, Setting};
+use vorrang_engine::entity::{EntityName, EntityPath, Request, Setting};
 use vorrang_engine::{
     Command, Effect, EntityId, Incoming, Level, Limits, Location, LockToken, MailboxId, NoPayloads, Outcome,
     ReceiverId, RequestTag, State, Timestamp,
@@ -174,6 +174,17 @@ fn snapshot(depth: usize) {
     println!("{depth} waiting: frozen in {froze:.3} ms, told and restored at {rate:.0} a second");
 }
 
+/// How long the deletion of a full queue holds everything up.
+fn deletion(depth: usize) {
+    let mut bench = Bench::new(4, Policy::Strict);
+    bench.fill(depth);
+    let path = EntityPath::parse("bench").expect("a plain path");
+    let start = processor_seconds();
+    bench.run(&Command::Administer { request: RequestTag(3), change: Box::new(Request::Delete { path }) });
+    let took = (processor_seconds() - start) * 1e3;
+    println!("{depth} waiting: deleted with their queue in {took:.0} ms");
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let deepest = match (arguments.next().as_deref(), arguments.next()) {
@@ -192,6 +203,7 @@ fn main() {
         println!("{depth:16}  {bytes:17}  {best:12.0}");
     }
     snapshot(deepest.min(1_000_000));
+    deletion(deepest.min(1_000_000));
     println!("levels  policy  per second, 100000 waiting");
     let aged = Policy::Aged { step: vorrang_engine::Span::seconds(1) };
     for policy in [Policy::Strict, aged, Policy::Deadline, Policy::Fifo] {

@@ -7,10 +7,11 @@ use crate::entity::SubQueue;
 use crate::entity::catalogue::{Change, Entity, Request};
 use crate::entity::description::{Outlet, Shared};
 use crate::fact::{Fact, ReturnCause};
-use crate::id::{EntityId, MailboxId, ReceiverId, RequestTag, SessionId};
+use crate::id::{EntityId, MailboxId, ReceiverId, RequestTag, Sequence};
+use crate::mailbox::Mailbox;
 use crate::refusal::Refusal;
 use crate::state::{Pump, State};
-use crate::store::Handle;
+use crate::store::{Handle, Place};
 use crate::time::Timestamp;
 
 /// The mailboxes an entity can have.
@@ -211,31 +212,55 @@ impl State {
     /// Forgets an entity's mailboxes with everything in them.
     fn drop_entity(&mut self, entity: EntityId) {
         for id in parts(entity) {
-            let Some(mailbox) = self.mailboxes.get(&id) else { continue };
-            let messages: Vec<Handle> =
-                mailbox.index.from(crate::id::Sequence(0)).map(|(_, handle)| handle).collect();
-            let sessions: Vec<SessionId> = mailbox
-                .sessions
-                .as_ref()
-                .map_or_else(Vec::new, |sessions| sessions.names.keys().cloned().collect());
-            for handle in messages {
-                self.erase(handle);
-            }
-            for session in &sessions {
-                self.apply_session_state(id, session, None, self.now);
-                self.apply_session_unlocked(id, session, self.now);
-            }
-            self.drop_runs(id);
             if let Some(mailbox) = self.mailboxes.remove(&id) {
-                for receiver in mailbox.ring.attached {
-                    self.receivers.remove(&receiver);
-                }
+                self.drop_mailbox(id, &mailbox);
             }
-            self.line.retain(|pump| *pump != Pump::Mailbox(id));
-            self.timers.accepts.retain(|(_, _, mailbox)| *mailbox != id);
         }
         self.sizes.remove(&entity);
         self.histories.remove(&entity);
+    }
+
+    /// Forgets a mailbox whole: its messages need not leave their lanes one by one.
+    fn drop_mailbox(&mut self, id: MailboxId, mailbox: &Mailbox) {
+        let mut bytes = mailbox.counts.bytes;
+        for (sequence, handle) in mailbox.index.from(Sequence(0)) {
+            let Some(record) = self.records.remove(handle) else { continue };
+            self.regions.release(record.location.region(), 1);
+            if matches!(record.place(), Place::Locked | Place::LockedDeferred) {
+                self.locks.remove(record.next);
+            }
+            if let Some(extra) = self.extras.remove(record.extra) {
+                self.timers.expiry.remove(&(extra.expires, id, sequence));
+                self.timers.due.remove(&(extra.due, id, sequence));
+            }
+        }
+        for run in mailbox.lanes.iter().flat_map(|(_, lane)| lane.runs()) {
+            self.runs.remove(&run.id);
+            for (region, count) in &run.regions {
+                self.regions.release(*region, u64::from(*count));
+            }
+        }
+        for handle in mailbox.sessions.iter().flat_map(|sessions| sessions.names.values()) {
+            let Some(session) = self.sessions.remove(*handle) else { continue };
+            if let Some(lock) = session.lock {
+                self.timers.session_locks.remove(&(lock.until, *handle));
+            }
+            let state = session.state.map_or(0, |state| u64::try_from(state.len()).unwrap_or(0));
+            bytes = bytes.saturating_add(state);
+        }
+        for waiting in mailbox.sessions.iter().flat_map(|sessions| &sessions.waiting) {
+            self.accepting.remove(&waiting.receiver);
+            self.timers.accepts.remove(&(waiting.until, waiting.receiver, id));
+        }
+        for receiver in &mailbox.ring.attached {
+            self.apply_detached(*receiver, self.now);
+        }
+        if let Some(total) = self.sizes.get_mut(&mailbox.account) {
+            *total = total.saturating_sub(bytes);
+        }
+        if mailbox.in_line {
+            self.line.retain(|pump| *pump != Pump::Mailbox(id));
+        }
     }
 
     /// Whether an entity must not be deleted for being idle.

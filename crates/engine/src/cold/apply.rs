@@ -138,22 +138,6 @@ impl State {
         }
         Some(())
     }
-
-    /// Forgets the runs of a mailbox that is being deleted.
-    pub(crate) fn drop_runs(&mut self, id: MailboxId) {
-        let Some(mailbox) = self.mailboxes.get(&id) else { return };
-        let account = mailbox.account;
-        let runs: Vec<Run> = mailbox.lanes.iter().flat_map(|(_, lane)| lane.runs()).cloned().collect();
-        for run in runs {
-            self.runs.remove(&run.id);
-            for (region, count) in run.regions {
-                self.regions.release(region, u64::from(count));
-            }
-            if let Some(total) = self.sizes.get_mut(&account) {
-                *total = total.saturating_sub(run.bytes);
-            }
-        }
-    }
 }
 
 /// A message of a run as it came in. What set its level is no longer known, but that it stands.

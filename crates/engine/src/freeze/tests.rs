@@ -83,3 +83,10 @@ fn the_audit_notices_what_does_not_add_up() {
         assert_ne!(state.audit(), Vec::<String>::new(), "planted bug {number}");
     }
 }
+
+#[test]
+fn a_snapshot_can_be_written_by_another_thread() {
+    fn can_move<T: Send + Sync + 'static>() {}
+    can_move::<crate::FrozenState>();
+    can_move::<State>();
+}
