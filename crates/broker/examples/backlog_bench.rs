@@ -59,7 +59,7 @@ fn main() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// Receives everything, removing it.
+/// Receives everything, highest level first and oldest first within it, removing it.
 fn drain(broker: &Broker, mailbox: MailboxId, messages: u64) {
     let (sender, events) = channel();
     let connection = connect(broker, Arc::new(Pipe(Mutex::new(sender))));
@@ -72,7 +72,7 @@ fn drain(broker: &Broker, mailbox: MailboxId, messages: u64) {
     };
     push(&connection, vec![Request { tag: Tag(1), operation: attach }]);
     let (mut received, mut handed, mut limit) = (0_u64, 0_u32, 0_u32);
-    let mut last = 0;
+    let (started, mut last) = (Instant::now(), (Level(u8::MAX), 0));
     loop {
         if limit.wrapping_sub(handed) <= CREDIT / 2 {
             limit = handed.wrapping_add(CREDIT);
@@ -86,8 +86,13 @@ fn drain(broker: &Broker, mailbox: MailboxId, messages: u64) {
             if let Event::Deliver { delivery, body, .. } = event {
                 let read = || broker.payloads().read(delivery.location, delivery.size).expect("it is stored");
                 assert_eq!(body.unwrap_or_else(read).bytes.len(), BYTES);
-                assert!(delivery.sequence.0 > last, "{} after {last}", delivery.sequence);
-                last = delivery.sequence.0;
+                let place = (delivery.level, delivery.sequence.0);
+                let in_order = place.0 < last.0 || (place.0 == last.0 && place.1 > last.1);
+                assert!(in_order, "{place:?} after {last:?}");
+                last = place;
+                if received == 0 {
+                    println!("first delivery {:.3} s after the receiver attached", started.elapsed().as_secs_f64());
+                }
                 received += 1;
                 handed = handed.wrapping_add(1);
             }

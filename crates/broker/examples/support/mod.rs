@@ -72,7 +72,8 @@ impl Outlet for Accepted {
     }
 }
 
-/// Sends so many messages of `bytes` each, a bounded number on their way at a time.
+/// Sends so many messages of `bytes` each over the ten levels a sender can name, a bounded number on their
+/// way at a time.
 pub(crate) fn send(broker: &Broker, entity: EntityId, messages: u64, bytes: usize) {
     let told = Arc::new(Accepted::default());
     let connection = connect(broker, Arc::clone(&told) as Arc<dyn Outlet>);
@@ -100,7 +101,10 @@ pub(crate) fn send(broker: &Broker, entity: EntityId, messages: u64, bytes: usiz
                 entity,
                 via: None,
                 transaction: None,
-                messages: smallvec![Incoming::new(payload.clone(), Arc::clone(&content) as _)],
+                messages: smallvec![Incoming {
+                    priority: u8::try_from(number % 10).ok(),
+                    ..Incoming::new(payload.clone(), Arc::clone(&content) as _)
+                }],
                 acceptance: Acceptance::Plain,
             },
         });
