@@ -91,7 +91,10 @@ fn drain(broker: &Broker, mailbox: MailboxId, messages: u64) {
                 assert!(in_order, "{place:?} after {last:?}");
                 last = place;
                 if received == 0 {
-                    println!("first delivery {:.3} s after the receiver attached", started.elapsed().as_secs_f64());
+                    println!(
+                        "first delivery {:.3} s after the receiver attached",
+                        started.elapsed().as_secs_f64()
+                    );
                 }
                 received += 1;
                 handed = handed.wrapping_add(1);

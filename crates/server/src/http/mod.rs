@@ -3,6 +3,7 @@
 //! One router serves both the plain and the TLS port. Connections are HTTP/1.1, their heads are
 //! read within a deadline, and bodies are bounded where they are read.
 
+pub mod api;
 mod health;
 mod websocket;
 
