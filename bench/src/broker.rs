@@ -1,18 +1,19 @@
 //! The broker under test, as a process of its own.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use tempfile::TempDir;
+
+use crate::process::Process;
 
 /// A broker that was started for a measurement, and is killed after it.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    child: Child,
+    process: Process,
     /// Where it listens.
     pub(crate) address: String,
     /// From the start of the process to its ready line.
@@ -39,20 +40,19 @@ impl Broker {
         );
         fs::write(&config, text)?;
         let started = Instant::now();
-        let mut child = Command::new(&binary)
+        let mut command = Command::new(&binary);
+        command
             .args(["serve", "--dev", "--log", "warn"])
             .args(["--amqp-port", "0", "--amqps-port", "0", "--http-port", "0", "--https-port", "0"])
             .arg("--data-dir")
             .arg(data.path().join("data"))
             .arg("--emulator-config")
             .arg(&config)
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}", binary.display()))?;
-        let output = child.stdout.take().context("the broker has no output")?;
+            .stdout(Stdio::piped());
+        let (process, lines) = Process::start(&mut command)?;
         let mut address = None;
         let mut ready = false;
-        for line in BufReader::new(output).lines() {
+        for line in lines {
             let line = line?;
             if let Some(found) = line.strip_prefix("amqp ") {
                 address = Some(found.trim().to_owned());
@@ -64,35 +64,19 @@ impl Broker {
         }
         let started_in = started.elapsed();
         match address.filter(|_| ready) {
-            Some(address) => Ok(Broker { child, address, started_in, _data: data }),
+            Some(address) => Ok(Broker { process, address, started_in, _data: data }),
             None => bail!("the broker ended before it was ready"),
         }
     }
 
     /// CPU time the broker has used so far.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let text = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let behind_name = text.rsplit_once(')').context("unexpected /proc stat")?.1;
-        let fields: Vec<&str> = behind_name.split_whitespace().collect();
-        let ticks = |place: usize| fields.get(place).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        // Fields 14 and 15 of the whole line: user and system time in ticks of 10 ms.
-        Ok(Duration::from_millis((ticks(11) + ticks(12)) * 10))
+        self.process.cpu()
     }
 
     /// Memory the broker holds, in bytes.
     pub(crate) fn resident(&self) -> Result<u64> {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
-        Ok(kilobytes * 1_024)
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        // It may have ended by itself; a measurement's data is thrown away in any case.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.resident()
     }
 }
 

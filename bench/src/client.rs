@@ -30,6 +30,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Messages that were accepted and not yet completed.
+    fn backlog(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed).saturating_sub(self.completed.load(Ordering::Relaxed))
+    }
+
     fn micros(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
@@ -43,6 +48,8 @@ pub(crate) struct Sending {
     pub(crate) window: usize,
     /// Messages per second; none for as fast as it goes.
     pub(crate) rate: Option<f64>,
+    /// Messages in the broker above which no more are sent.
+    pub(crate) backlog: u64,
 }
 
 /// Sends until told to stop; latencies from send to accepted.
@@ -61,7 +68,8 @@ pub(crate) fn send(run: &Run, queue: &str, sending: Sending) -> Result<Histogram
             return Ok(histogram);
         }
         let due = sending.rate.map(|rate| due_by_now(began, rate));
-        while !stopping && in_flight.len() < sending.window && due.is_none_or(|due| number < due) {
+        let waits = run.backlog() > sending.backlog;
+        while !stopping && !waits && in_flight.len() < sending.window && due.is_none_or(|due| number < due) {
             payload.clear();
             encode(&mut payload, number, run.micros(), &body);
             let tail = Bytes::copy_from_slice(&payload);
@@ -83,7 +91,7 @@ pub(crate) fn send(run: &Run, queue: &str, sending: Sending) -> Result<Histogram
         }
         wire.flush()?;
         match sending.rate {
-            Some(_) if in_flight.is_empty() => thread::sleep(Duration::from_micros(200)),
+            _ if in_flight.is_empty() => thread::sleep(Duration::from_micros(200)),
             Some(_) => {
                 wire.patience(Duration::from_millis(1))?;
                 wire.read()?;

@@ -12,4 +12,6 @@ mod client;
 pub mod disk;
 mod histogram;
 pub mod load;
+pub mod loopback;
+mod process;
 pub mod wire;

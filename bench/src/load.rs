@@ -29,9 +29,15 @@ pub struct Options {
     /// Bytes of a message's body
     #[arg(long, default_value_t = 1_024)]
     size: usize,
-    /// Seconds that are measured, after one second to warm up
+    /// Seconds that are measured
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// Seconds before that; longer, and the log has come round to segments it wrote before
+    #[arg(long, default_value_t = 1)]
+    warm_up: u64,
+    /// Senders wait while more than so many messages are in the broker
+    #[arg(long, default_value_t = 50_000)]
+    backlog: u64,
     /// Deliveries each sender has on the way
     #[arg(long, default_value_t = 1_000)]
     window: usize,
@@ -80,6 +86,7 @@ pub fn run(options: &Options) -> Result<()> {
         body_bytes: options.size,
         window: options.window,
         rate: options.rate.map(|rate| rate / share),
+        backlog: options.backlog,
     };
     let senders: Vec<JoinHandle<Result<Histogram>>> = (0..options.senders)
         .map(|number| {
@@ -87,7 +94,7 @@ pub fn run(options: &Options) -> Result<()> {
             thread::spawn(move || client::send(&run, &queue, sending))
         })
         .collect();
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(Duration::from_secs(options.warm_up));
     let before = (run.accepted.load(Ordering::Relaxed), run.completed.load(Ordering::Relaxed), broker.cpu()?);
     run.measuring.store(true, Ordering::Relaxed);
     let began = Instant::now();

@@ -1,7 +1,7 @@
 //! The load generator's command line.
 
 use clap::{Parser, Subcommand};
-use vorrang_bench::{disk, load};
+use vorrang_bench::{disk, load, loopback};
 
 /// Measures a broker.
 #[derive(Debug, Parser)]
@@ -17,11 +17,18 @@ enum Workload {
     Load(load::Options),
     /// One fdatasync after another, as the disk does it
     Disk(disk::Options),
+    /// The AMQP engine on real sockets with nothing behind it: CPU per message
+    Amqp(loopback::Options),
+    /// The server `amqp` measures
+    #[command(hide = true)]
+    AmqpPeer(loopback::PeerOptions),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().workload {
         Workload::Load(options) => load::run(&options),
         Workload::Disk(options) => disk::run(&options),
+        Workload::Amqp(options) => loopback::run(&options),
+        Workload::AmqpPeer(options) => loopback::serve(&options),
     }
 }

@@ -21,6 +21,7 @@ pub struct Wire {
     /// The protocol engine.
     pub amqp: Connection,
     input: BytesMut,
+    scratch: Box<[u8]>,
     chunks: Vec<Bytes>,
     started: Instant,
     session: Option<SessionId>,
@@ -39,8 +40,15 @@ impl Wire {
         let config = ClientConfig { login, ..ClientConfig::new("vorrang-bench") };
         let started = Instant::now();
         let amqp = Connection::client(config, Limits::default(), Millis(0));
-        let mut wire =
-            Wire { socket, amqp, input: BytesMut::new(), chunks: Vec::new(), started, session: None };
+        let mut wire = Wire {
+            socket,
+            amqp,
+            input: BytesMut::new(),
+            scratch: vec![0; READ_BYTES].into_boxed_slice(),
+            chunks: Vec::new(),
+            started,
+            session: None,
+        };
         wire.open()?;
         wire.session = Some(wire.amqp.begin().context("cannot begin a session")?);
         Ok(wire)
@@ -97,10 +105,7 @@ impl Wire {
 
     /// Reads what there is, waiting for the first byte; handles every frame. False if the time is up.
     pub fn read(&mut self) -> Result<bool> {
-        let filled = self.input.len();
-        self.input.resize(filled + READ_BYTES, 0);
-        let place = self.input.get_mut(filled..).unwrap_or_default();
-        let read = match self.socket.read(place) {
+        let read = match self.socket.read(&mut self.scratch) {
             Ok(0) => bail!("the broker closed the connection"),
             Ok(read) => read,
             Err(error)
@@ -110,7 +115,7 @@ impl Wire {
             }
             Err(error) => return Err(error.into()),
         };
-        self.input.truncate(filled + read);
+        self.input.extend_from_slice(self.scratch.get(..read).unwrap_or_default());
         let now = Millis(u64::try_from(self.started.elapsed().as_millis())?);
         while self.amqp.receive(&mut self.input, now) == Received::Paused {}
         Ok(read > 0)
