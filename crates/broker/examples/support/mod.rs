@@ -12,6 +12,7 @@ use smallvec::smallvec;
 use vorrang_broker::access::Principal;
 use vorrang_broker::api::{Acceptance, Answer, Event, Operation, Outlet, Purpose, Request, Tag};
 use vorrang_broker::shard::{Broker, Connection, NotTaken, Opaque, Schedule, Settings};
+use vorrang_engine::entity::priority::{Rescue, Share};
 use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
 use vorrang_engine::{EntityId, Incoming, Limits, MailboxId, Timestamp};
 use vorrang_filter::MapMessage;
@@ -137,13 +138,15 @@ pub(crate) fn push(connection: &Connection, mut batch: Vec<Request>) {
     }
 }
 
-/// A queue that is never full.
+/// A queue that is never full, and strict: nobody is rescued, however long the measurement takes.
 pub(crate) fn create_queue(broker: &Broker) -> (EntityId, MailboxId) {
     let (sender, events) = channel();
     let connection = connect(broker, Arc::new(Pipe(Mutex::new(sender))));
     let name = EntityName::parse("bench").expect("a valid name");
     let path = EntityPath::of(name.clone());
-    let create = entity::Request::CreateQueue { name, settings: vec![Setting::MaxSizeInMegabytes(81_920)] };
+    let strict = Rescue { share: Share(0), ..Rescue::default() };
+    let settings = vec![Setting::MaxSizeInMegabytes(81_920), Setting::Rescue(strict)];
+    let create = entity::Request::CreateQueue { name, settings };
     push(
         &connection,
         vec![
