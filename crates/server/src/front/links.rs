@@ -86,6 +86,17 @@ pub(super) struct Receiver {
     pub(super) held: VecDeque<Held>,
 }
 
+impl Receiver {
+    /// The path of the entity a message comes from, where there are several: they are joined in `path`.
+    pub(super) fn origin(&self, mailbox: MailboxId) -> Option<&str> {
+        if self.mailboxes.len() < 2 {
+            return None;
+        }
+        let index = self.mailboxes.iter().position(|one| *one == mailbox)?;
+        self.path.split('|').nth(index)
+    }
+}
+
 /// A message the broker handed out.
 #[derive(Debug)]
 pub(super) struct Handed {

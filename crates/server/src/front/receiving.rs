@@ -137,9 +137,10 @@ impl Door {
             }
         };
         let delivery = &handed.delivery;
-        self.head.clear();
-        let tail = write_outgoing(delivery, &message, body.assigned_id, Purpose::Deliver, &mut self.head);
         let Some(Role::Receiver(receiver)) = self.links.role(link) else { return Ok(()) };
+        let purpose = receiver.origin(delivery.mailbox).map_or(Purpose::Deliver, Purpose::DeliverFrom);
+        self.head.clear();
+        let tail = write_outgoing(delivery, &message, body.assigned_id, purpose, &mut self.head);
         let outgoing = Outgoing {
             tag: tag(delivery),
             message_format: 0,

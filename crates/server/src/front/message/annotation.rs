@@ -6,6 +6,8 @@ pub(super) const ENQUEUED_TIME: &str = "x-opt-enqueued-time";
 pub(super) const ENQUEUE_SEQUENCE: &str = "x-opt-enqueue-sequence-number";
 pub(super) const LOCKED_UNTIL: &str = "x-opt-locked-until";
 pub(super) const LOCK_TOKEN: &str = "x-opt-lock-token";
+/// The path of the entity a message comes from, told only on links that are served from several.
+pub(super) const SOURCE: &str = "x-opt-vorrang-source";
 pub(super) const MESSAGE_STATE: &str = "x-opt-message-state";
 pub(super) const PARTITION_KEY: &str = "x-opt-partition-key";
 pub(super) const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
@@ -14,5 +16,13 @@ pub(super) const VIA_PARTITION_KEY: &str = "x-opt-via-partition-key";
 
 /// What the broker writes itself. A sender's own values under these names, left over from a message
 /// it received and sends on, are dropped at delivery.
-pub(super) const OWNED: [&str; 7] =
-    [ENQUEUED_TIME, SEQUENCE, ENQUEUE_SEQUENCE, LOCKED_UNTIL, LOCK_TOKEN, MESSAGE_STATE, DEAD_LETTER_SOURCE];
+pub(super) const OWNED: [&str; 8] = [
+    ENQUEUED_TIME,
+    SEQUENCE,
+    ENQUEUE_SEQUENCE,
+    LOCKED_UNTIL,
+    LOCK_TOKEN,
+    MESSAGE_STATE,
+    DEAD_LETTER_SOURCE,
+    SOURCE,
+];

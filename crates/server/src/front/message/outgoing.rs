@@ -6,16 +6,18 @@ use vorrang_amqp::message::{BodyKind, Changes, Header, Message, MessageId, Prope
 use vorrang_amqp::value::{Map, MapBuilder, Timestamp as AmqpTimestamp, Value};
 use vorrang_amqp::{Symbol, Text, Uuid};
 use vorrang_engine::message::{Delivery, MessageState, Overlay, PropertyChange, PropertyValue};
-use vorrang_engine::{LockToken, Timestamp};
+use vorrang_engine::{Level, LockToken, Timestamp};
 use vorrang_filter::{SystemProperty, Value as Property};
 
 use super::{annotation, value};
 
 /// Why a message is written: clients expect different annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum Purpose<'a> {
     /// An ordinary delivery.
     Deliver,
+    /// A delivery on a link that is served from several entities, with the path of this one.
+    DeliverFrom(&'a str),
     /// An answer to a peek or to a receive by sequence number, which says the message's state.
     Show,
 }
@@ -27,7 +29,7 @@ pub fn write(
     delivery: &Delivery,
     message: &Message,
     assigned_id: Option<u128>,
-    purpose: Purpose,
+    purpose: Purpose<'_>,
     out: &mut BytesMut,
 ) -> Bytes {
     let header = header(delivery, message);
@@ -62,6 +64,9 @@ pub fn write(
             if let Some(source) = &delivery.dead_letter_source {
                 map.symbol(annotation::DEAD_LETTER_SOURCE, &Text::from(&**source));
             }
+            if let Purpose::DeliverFrom(entity) = purpose {
+                map.symbol(annotation::SOURCE, &Text::from(entity));
+            }
         },
         changes,
     )
@@ -85,12 +90,15 @@ pub fn write_without_body(
     }
 }
 
-/// The header as the sender wrote it, with the lifetime the broker granted and the count it keeps.
+/// The header as the sender wrote it, with the lifetime the broker granted, the count it keeps, and the
+/// level it decided where that is not what the sender's header says.
 fn header(delivery: &Delivery, message: &Message) -> Header {
     let stored = message.header().ok().flatten().unwrap_or_default();
     let finite = !delivery.time_to_live.is_forever();
+    let level = stored.priority.unwrap_or(Level::NORMAL.0);
     Header {
         ttl: finite.then(|| u32::try_from(delivery.time_to_live.0).unwrap_or(u32::MAX)),
+        priority: if level == delivery.level.0 { stored.priority } else { Some(delivery.level.0) },
         delivery_count: delivery.deliveries,
         ..stored
     }

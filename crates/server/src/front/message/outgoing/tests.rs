@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use vorrang_amqp::descriptor;
 use vorrang_amqp::message::{put_data, put_header, put_map_section, put_properties};
-use vorrang_engine::{Level, Location, MailboxId, Sequence, Span};
+use vorrang_engine::{Location, MailboxId, Sequence, Span};
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn delivery() -> Delivery {
         first_sequence: None,
         location: Location(0),
         size: 0,
-        level: Level::NORMAL,
+        level: Level(7),
         state: MessageState::Active,
         deliveries: 2,
         enqueued: Timestamp(1_000),
@@ -53,7 +53,7 @@ fn delivery() -> Delivery {
     }
 }
 
-fn written(delivery: &Delivery, purpose: Purpose) -> Message {
+fn written(delivery: &Delivery, purpose: Purpose<'_>) -> Message {
     let mut head = BytesMut::new();
     let tail = write(delivery, &stored(), None, purpose, &mut head);
     head.extend_from_slice(&tail);
@@ -153,4 +153,30 @@ fn a_message_that_came_without_an_id_leaves_with_the_assigned_one() {
     let id = message.properties().unwrap().unwrap().message_id;
     assert_eq!(id, Some(MessageId::String("000000000000000000000000000000ab".into())));
     assert_eq!(message.data().count(), 1);
+}
+
+#[test]
+fn a_level_that_the_header_does_not_say_is_written_into_it() {
+    let cases =
+        [("as the sender wrote it", 7, Some(7)), ("decided by a rule", 9, Some(9)), ("default", 4, Some(4))];
+    for (case, level, told) in cases {
+        let message = written(&Delivery { level: Level(level), ..delivery() }, Purpose::Deliver);
+        assert_eq!(message.header().unwrap().unwrap().priority, told, "{case}");
+    }
+    let mut bytes = Vec::new();
+    put_data(&mut bytes, b"one");
+    let bare = Message::parse(Bytes::from(bytes)).unwrap();
+    let mut head = BytesMut::new();
+    write(&Delivery { level: Level::NORMAL, ..delivery() }, &bare, None, Purpose::Deliver, &mut head);
+    let message = Message::parse(head.freeze()).unwrap();
+    assert_eq!(message.header().unwrap().unwrap().priority, None, "nobody said anything");
+}
+
+#[test]
+fn only_a_link_over_several_entities_is_told_which_one_a_message_is_from() {
+    let message = written(&delivery(), Purpose::DeliverFrom("orders/urgent"));
+    let annotations = message.message_annotations().unwrap();
+    assert_eq!(annotations.value(annotation::SOURCE), Some(Value::from("orders/urgent")));
+    let message = written(&delivery(), Purpose::Deliver);
+    assert_eq!(message.message_annotations().unwrap().value(annotation::SOURCE), None);
 }
