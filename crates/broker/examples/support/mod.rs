@@ -144,7 +144,7 @@ pub(crate) fn create_queue(broker: &Broker) -> (EntityId, MailboxId) {
     let connection = connect(broker, Arc::new(Pipe(Mutex::new(sender))));
     let name = EntityName::parse("bench").expect("a valid name");
     let path = EntityPath::of(name.clone());
-    let strict = Rescue { share: Share(0), ..Rescue::default() };
+    let strict = Rescue { share: Share::NONE, ..Rescue::default() };
     let settings = vec![Setting::MaxSizeInMegabytes(81_920), Setting::Rescue(strict)];
     let create = entity::Request::CreateQueue { name, settings };
     push(
