@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::station::Station;
 use crate::topology::{self, KINDS, Topology};
 use std::collections::{BTreeMap, BTreeSet};
-use vorrang_broker::api::{Answer, Event, Operation, Refused, Request, Tag};
+use vorrang_broker::api::{Answer, Event, Operation, Received, Refused, Request, Tag};
 use vorrang_broker::shard::{Body, Item};
 use vorrang_engine::command::ReceiveMode;
 use vorrang_engine::message::{PropertyChange, PropertyValue};
@@ -421,7 +421,6 @@ impl World {
                 }
             }
             Event::Reply { tag, reply } => {
-                let mut seen = Vec::new();
                 let outcome = match reply {
                     Reply::Done => Outcome::Done,
                     Reply::Sent { sequences } => Outcome::Sent(sequences),
@@ -431,10 +430,8 @@ impl World {
                     }
                     Reply::Renewed { until } => Outcome::Until(until.first().copied().unwrap_or_default()),
                     Reply::SessionRenewed { until } => Outcome::Until(until),
-                    Reply::Received { messages } => {
-                        seen.extend(messages.iter().filter_map(|delivery| self.see(delivery, None, true)));
-                        Outcome::Received(messages.len())
-                    }
+                    // Told as an answer, with the bytes.
+                    Reply::Received { messages } => Outcome::Received(messages.len()),
                     Reply::SessionAccepted { session, until, .. } => {
                         Outcome::Session { session: session.as_str().to_owned(), until }
                     }
@@ -444,14 +441,9 @@ impl World {
                     }
                 };
                 heard.extend(self.answered(peer, tag, outcome));
-                for seen in seen {
-                    let what =
-                        What::Deliver { link: (peer, 0), mode: ReceiveMode::PeekLock, seen: seen.clone() };
-                    self.note(what);
-                    heard.push(Heard::Deliver { link: 0, seen });
-                }
             }
             Event::Answer { tag, answer } => {
+                let mut seen = Vec::new();
                 let outcome = match answer {
                     Answer::SessionState(state) => Outcome::State(
                         state.and_then(|state| Some(u64::from_le_bytes(*state.first_chunk::<8>()?))),
@@ -459,19 +451,27 @@ impl World {
                     Answer::Peeked(peeked) => {
                         Outcome::Peeked(peeked.messages.iter().map(|message| message.sequence).collect())
                     }
+                    Answer::Received(messages) => {
+                        let see =
+                            |received: &Received| self.see(&received.delivery, received.body.as_ref(), true);
+                        seen.extend(messages.iter().filter_map(see));
+                        Outcome::Received(messages.len())
+                    }
                     Answer::Found(_) | Answer::Entities(_) | Answer::Sessions(_) => Outcome::Done,
                 };
                 heard.extend(self.answered(peer, tag, outcome));
+                for seen in seen {
+                    let mode = mode_of(&seen);
+                    self.note(What::Deliver { link: (peer, 0), mode, seen: seen.clone() });
+                    heard.push(Heard::Deliver { link: 0, seen });
+                }
             }
             Event::Refused { tag, refused } => {
                 heard.extend(self.answered(peer, tag, Outcome::Refused(reason(&refused))));
             }
             Event::Deliver { link, delivery, body } => {
                 let Some(seen) = self.see(&delivery, body.as_ref(), false) else { return heard };
-                let mode = match delivery.token {
-                    Some(_) => ReceiveMode::PeekLock,
-                    None => ReceiveMode::ReceiveAndDelete,
-                };
+                let mode = mode_of(&seen);
                 self.note(What::Deliver { link: (peer, link.0), mode, seen: seen.clone() });
                 heard.push(Heard::Deliver { link: link.0, seen });
             }
@@ -691,6 +691,11 @@ impl World {
     pub(crate) fn end_drain(&mut self, left: u64) {
         self.note(What::DrainEnds { left });
     }
+}
+
+/// How a message was received: one that is removed by being sent has no lock.
+fn mode_of(seen: &Seen) -> ReceiveMode {
+    if seen.lock.is_some() { ReceiveMode::PeekLock } else { ReceiveMode::ReceiveAndDelete }
 }
 
 /// The name of a refusal.

@@ -103,6 +103,16 @@ pub struct Found {
     pub description: Arc<Entity>,
 }
 
+/// A message that was put aside, received by its number.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// The message.
+    pub delivery: Delivery,
+    /// Its bytes, if they are at hand; always for one that was removed, unless they cannot be read. Else
+    /// the [`PayloadReader`](crate::shard::PayloadReader) has them.
+    pub body: Option<Body>,
+}
+
 /// Answers to questions.
 #[derive(Debug)]
 pub enum Answer {
@@ -116,4 +126,6 @@ pub enum Answer {
     SessionState(Option<Bytes>),
     /// Sessions, in the order of their names.
     Sessions(Vec<SessionId>),
+    /// Deferred messages, locked or removed, in the order of the numbers asked for.
+    Received(Vec<Received>),
 }

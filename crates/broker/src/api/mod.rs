@@ -8,7 +8,7 @@
 mod event;
 mod request;
 
-pub use event::{Answer, Event, Found, Refused};
+pub use event::{Answer, Event, Found, Received, Refused};
 pub use request::{Acceptance, Link, Operation, Purpose, Question, Request, Tag};
 pub(crate) use request::{Place, forward_targets};
 

@@ -1,7 +1,7 @@
 //! Who is told what, and when.
 
 use super::Core;
-use crate::api::{Event, Refused};
+use crate::api::{Answer, Event, Received, Refused};
 use crate::shard::peer::{self, PeerId};
 use crate::shard::recent::Body;
 use vorrang_engine::{Delivery, Effect, Reply};
@@ -37,10 +37,12 @@ impl Core {
                     }
                     _ => {}
                 }
-                let event = if plain && matches!(reply, Reply::Sent { .. }) {
-                    Event::Accepted { first: tag, count: 1 }
-                } else {
-                    Event::Reply { tag, reply }
+                let event = match reply {
+                    Reply::Sent { .. } if plain => Event::Accepted { first: tag, count: 1 },
+                    Reply::Received { messages } => {
+                        Event::Answer { tag, answer: Answer::Received(self.received(messages)) }
+                    }
+                    reply => Event::Reply { tag, reply },
                 };
                 self.tell_after(self.writer.newest(), id, event);
             }
@@ -70,6 +72,11 @@ impl Core {
             }
             Effect::Warm { run, from, count, .. } => self.cold.push((run, from, count)),
         }
+    }
+
+    fn received(&self, messages: Vec<Delivery>) -> Vec<Received> {
+        let with_body = |delivery| Received { body: self.body_of(&delivery), delivery };
+        messages.into_iter().map(with_body).collect()
     }
 
     /// The bytes to go with a delivery, if they are at hand. What is removed by being sent must bring them

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use vorrang_amqp::message::Message;
 use vorrang_amqp::value::{ListBuilder, Map};
 use vorrang_broker::api::{Operation, Question};
+use vorrang_broker::shard::Body;
 use vorrang_engine::Sequence;
 use vorrang_engine::command::Selection;
 use vorrang_engine::message::Delivery;
@@ -59,7 +60,11 @@ pub(super) fn peeked(messages: &[Delivery], omit_body: bool, bytes_max: u64, bod
 
 /// A stored message as a client is shown it, encoded.
 pub(super) fn shown(delivery: &Delivery, omit_body: bool, bodies: Bodies<'_>) -> Result<Bytes, String> {
-    let body = bodies(delivery)?;
+    written(delivery, omit_body, bodies(delivery)?)
+}
+
+/// The same, with the message's bytes at hand.
+pub(super) fn written(delivery: &Delivery, omit_body: bool, body: Body) -> Result<Bytes, String> {
     let message = Message::parse(body.bytes).map_err(|error| error.to_string())?;
     let mut out = BytesMut::new();
     if omit_body {

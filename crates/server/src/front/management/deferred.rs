@@ -2,12 +2,12 @@
 
 use vorrang_amqp::Uuid;
 use vorrang_amqp::value::{ListBuilder, MapBuilder};
-use vorrang_broker::api::Operation;
+use vorrang_broker::api::{Operation, Received};
 use vorrang_engine::command::ReceiveMode;
 use vorrang_engine::message::Delivery;
 
 use super::arguments::{Arguments, argument_error, out_of_range};
-use super::browse::shown;
+use super::browse::{shown, written};
 use super::plan::{Bodies, Context, Plan, Reaction, Reading};
 use super::response::Response;
 use super::sessions;
@@ -44,26 +44,30 @@ pub(super) fn receive(arguments: &Arguments, context: &Context<'_>) -> Result<Pl
 }
 
 /// The messages, in the order of the numbers; or their locks given back if they cannot be sent.
-pub(super) fn received(messages: &[Delivery], mode: ReceiveMode, bodies: Bodies<'_>) -> Reaction {
+pub(super) fn received(messages: &[Received], mode: ReceiveMode, bodies: Bodies<'_>) -> Reaction {
     match listed(messages, mode, bodies) {
         Ok(response) => response.into(),
         Err(told) => Reaction {
             response: told.into(),
-            give_back: messages.iter().filter_map(|delivery| delivery.token).collect(),
+            give_back: messages.iter().filter_map(|received| received.delivery.token).collect(),
         },
     }
 }
 
-fn listed(messages: &[Delivery], mode: ReceiveMode, bodies: Bodies<'_>) -> Result<Response, Told> {
-    let size: u64 = messages.iter().map(|delivery| u64::from(delivery.size)).sum();
+fn listed(messages: &[Received], mode: ReceiveMode, bodies: Bodies<'_>) -> Result<Response, Told> {
+    let size: u64 = messages.iter().map(|received| u64::from(received.delivery.size)).sum();
     if mode == ReceiveMode::PeekLock && size > RESPONSE_BYTES_MAX {
         let text =
             format!("The messages have {size} bytes: at most {RESPONSE_BYTES_MAX} are received at once.");
         return Err(out_of_range(text));
     }
     let mut list = ListBuilder::default();
-    for delivery in messages {
-        let message = shown(delivery, false, bodies).map_err(|reason| unreadable(delivery, &reason))?;
+    for Received { delivery, body } in messages {
+        let message = match body {
+            Some(body) => written(delivery, false, body.clone()),
+            None => shown(delivery, false, bodies),
+        };
+        let message = message.map_err(|reason| unreadable(delivery, &reason))?;
         let mut entry = MapBuilder::default();
         entry.push(&"message", &message);
         if let Some(token) = delivery.token {

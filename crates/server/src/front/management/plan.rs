@@ -159,7 +159,7 @@ impl Reading {
             (Reading::Peeked { omit_body, bytes_max }, Answered::Answer(Answer::Peeked(peeked))) => {
                 browse::peeked(&peeked.messages, omit_body, bytes_max, bodies).into()
             }
-            (Reading::Received { mode }, Answered::Reply(Reply::Received { messages })) => {
+            (Reading::Received { mode }, Answered::Answer(Answer::Received(messages))) => {
                 deferred::received(&messages, mode, bodies)
             }
             (Reading::Deleted, Answered::Reply(Reply::Deleted { count, .. })) => {

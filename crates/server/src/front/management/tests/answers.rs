@@ -2,7 +2,7 @@
 
 use vorrang_amqp::Uuid;
 use vorrang_amqp::value::Timestamp as AmqpTimestamp;
-use vorrang_broker::api::{Answer, Refused};
+use vorrang_broker::api::{Answer, Received, Refused};
 use vorrang_engine::browse::Peeked;
 use vorrang_engine::command::ReceiveMode;
 use vorrang_engine::{Refusal, Reply};
@@ -172,7 +172,12 @@ fn messages_that_are_gone_are_passed_over() {
 
 fn receive(deliveries: Vec<Delivery>, mode: ReceiveMode) -> Reaction {
     let bodies = |_: &Delivery| Ok(body(stored(b"body")));
-    Reading::Received { mode }.react(Answered::Reply(Reply::Received { messages: deliveries }), &bodies)
+    Reading::Received { mode }.react(received(deliveries, None), &bodies)
+}
+
+fn received(deliveries: Vec<Delivery>, body: Option<&Body>) -> Answered {
+    let received = |delivery| Received { delivery, body: body.cloned() };
+    Answered::Answer(Answer::Received(deliveries.into_iter().map(received).collect()))
 }
 
 #[test]
@@ -199,6 +204,17 @@ fn removed_messages_have_no_lock_token() {
 }
 
 #[test]
+fn removed_messages_are_not_looked_for_on_the_disk_again() {
+    let deliveries = vec![delivery(1, MessageState::Deferred, None)];
+    let answered = received(deliveries, Some(&body(stored(b"brought along"))));
+    let reaction = Reading::Received { mode: ReceiveMode::ReceiveAndDelete }.react(answered, &no_bodies);
+    let (status, _, body) = read_reaction(&reaction);
+    let (_, message) = messages(&body).remove(0);
+    assert_eq!(status, 200);
+    assert_eq!(message.data().collect::<Vec<_>>(), [Bytes::from_static(b"brought along")]);
+}
+
+#[test]
 fn locks_on_messages_that_cannot_be_sent_are_given_back() {
     let tokens = [LockToken(1), LockToken(2)];
     let locked = |size: u32| -> Vec<Delivery> {
@@ -212,7 +228,7 @@ fn locks_on_messages_that_cannot_be_sent_are_given_back() {
     assert_eq!(read_reaction(&reaction).1.as_deref(), Some(name::ARGUMENT_OUT_OF_RANGE));
     assert_eq!(reaction.give_back, tokens);
 
-    let answered = Answered::Reply(Reply::Received { messages: locked(1) });
+    let answered = received(locked(1), None);
     let reaction = Reading::Received { mode: ReceiveMode::PeekLock }.react(answered, &no_bodies);
     let (status, condition, _) = read_reaction(&reaction);
     assert_eq!((status, condition.as_deref()), (500, Some(name::INTERNAL_ERROR)));
