@@ -17,7 +17,7 @@ use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::authorization::Rights;
 use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
 use vorrang_engine::{MailboxId, Refusal, Span, Timestamp};
-use vorrang_log::disk::{Fault, SimDisk};
+use vorrang_log::disk::{Disk, Fault, FileName, SimDisk};
 use world::World;
 
 fn message(number: u8) -> Bytes {
@@ -101,6 +101,46 @@ fn a_failed_sync_ends_the_shard_and_nothing_pending_is_answered() {
         assert!(deliveries(&events).len() >= usize::try_from(said).unwrap(), "call {failing_call}");
         assert!(world.core.over().unwrap().contains("log has stopped"), "{:?}", world.core.over());
     }
+}
+
+/// Where the newest entry of the log begins.
+fn newest_entry(disk: &SimDisk) -> (FileName, usize) {
+    let last_block = |file: FileName| {
+        let bytes = disk.contents(file)?;
+        let blocks: Vec<&[u8]> = bytes.chunks(4_096).collect();
+        Some((file, blocks.iter().rposition(|block| block.starts_with(b"VoEn"))? * 4_096))
+    };
+    let segments = disk.list().unwrap().into_iter().filter(|file| matches!(file, FileName::Segment(_)));
+    segments.filter_map(last_block).max().unwrap()
+}
+
+#[test]
+fn damage_to_what_was_acknowledged_last_is_no_torn_tail_once_the_log_is_idle() {
+    let mut world = open();
+    let (entity, _) = world.queue("q", vec![]);
+    world.send(entity, message(1));
+    world.settle();
+    assert_eq!(accepted(&world.told.take()), 1);
+    let (file, offset) = newest_entry(&world.disk);
+    let damaged = |disk: &SimDisk| {
+        let image = disk.fork();
+        image.damage(file, |bytes| bytes[offset + 70] ^= 1);
+        image
+    };
+    assert!(world::try_open(&damaged(&world.disk), world.now).is_ok(), "it could be the trace of a crash");
+
+    let wake = world.core.next_wake().expect("the shard has something left to do");
+    assert!(wake > world.now && wake <= world.now.after(Span::seconds(1)), "{wake:?}");
+    world.now = wake;
+    world.settle();
+    let refused = world::try_open(&damaged(&world.disk), world.now).err();
+    let refused = refused.expect("an acknowledged message is missing");
+    assert!(refused.to_string().contains(&file.to_string()), "{refused}");
+
+    let confirmed = newest_entry(&world.disk);
+    world.advance(Span::minutes(1));
+    world.settle();
+    assert_eq!(newest_entry(&world.disk), confirmed, "once is enough");
 }
 
 fn become_somebody(world: &mut World, path: &str, rights: &str, until: Timestamp) {

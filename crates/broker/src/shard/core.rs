@@ -176,7 +176,8 @@ impl Core {
             return Some(self.now);
         }
         let ending = self.endings.first().map(|(at, ..)| *at);
-        self.state.next_deadline().into_iter().chain(ending).min()
+        let confirmation = self.writer.confirmation_due();
+        self.state.next_deadline().into_iter().chain(ending).chain(confirmation).min()
     }
 
     /// Whether the last step could not take everything because the disk is behind: there is nothing
@@ -238,6 +239,7 @@ impl Core {
             self.warm()?;
         }
         self.writer.end()?;
+        self.writer.confirm_if_idle()?;
         self.writer.let_go(&mut self.state, !self.own.is_empty());
         Ok(())
     }

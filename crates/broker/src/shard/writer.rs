@@ -8,8 +8,12 @@ use super::regions::{Regions, region_of};
 use crate::journal::record::{self, Scratch, Sink, Written};
 use std::collections::VecDeque;
 use vorrang_engine::fact::Fact;
-use vorrang_engine::{Location, State, Timestamp};
+use vorrang_engine::{Location, Span, State, Timestamp};
 use vorrang_log::{Batch, BatchError, Failure, Log, Position, Region};
+
+/// How long nothing is written before the log counts as idle. Long enough that a client which sends one
+/// message after the other does not pay for it, short against the time in which a disk loses a block.
+const IDLE_AFTER: Span = Span(200);
 
 /// The shard's end of the log.
 #[derive(Debug)]
@@ -26,6 +30,9 @@ pub(super) struct Writer {
     regions: Regions,
     /// Bytes written since the last snapshot began.
     bytes: u64,
+    /// When the newest batch was handed over, if nothing follows it yet that would tell damage to it from
+    /// the trace of a crash.
+    unconfirmed: Option<Timestamp>,
 }
 
 impl Writer {
@@ -40,6 +47,7 @@ impl Writer {
             durable_region: None,
             regions,
             bytes: 0,
+            unconfirmed: None,
         }
     }
 
@@ -55,9 +63,29 @@ impl Writer {
     /// Ends a step: hands over what was written.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         match self.batch.take() {
-            Some(batch) => self.log.submit(batch, self.now.0).map(|_| ()),
+            Some(batch) => {
+                if !batch.is_empty() {
+                    self.unconfirmed = Some(self.now);
+                }
+                self.log.submit(batch, self.now.0).map(|_| ())
+            }
             None => Ok(()),
         }
+    }
+
+    /// When the newest batch is to be confirmed; none if it is, or is still on its way to the disk.
+    pub(super) fn confirmation_due(&self) -> Option<Timestamp> {
+        self.unconfirmed.filter(|_| self.in_flight.is_empty()).map(|written| written.after(IDLE_AFTER))
+    }
+
+    /// Writes an empty entry behind the newest one if the log has fallen idle: damage to what was
+    /// acknowledged last must not pass for a torn tail. Between steps; nobody waits for it.
+    pub(super) fn confirm_if_idle(&mut self) -> Result<(), Failure> {
+        if self.confirmation_due().is_some_and(|due| due <= self.now) {
+            self.log.confirm(self.now.0)?;
+            self.unconfirmed = None;
+        }
+        Ok(())
     }
 
     /// Whether another decision should wait for the next batch.
