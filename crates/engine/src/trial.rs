@@ -133,7 +133,7 @@ impl Trial {
         let cold = |(_, record): (Handle, &Record)| ColdRecord {
             sequence: record.sequence,
             eligible: record.eligible,
-            expires: self.state.delivery(record).expires,
+            expires: self.state.delivery_of(record).expires,
             location: record.location,
             size: record.size,
         };

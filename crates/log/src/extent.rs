@@ -11,12 +11,13 @@
 
 use crate::batch::BatchError;
 use crate::disk::{Disk, DiskError, FileName};
+use crate::frame::{self, FRAME_BYTES};
 use crate::location::{Location, Position, Region};
 use crate::options::{Options, Planted};
 use crate::reader::ReadError;
 use crate::record;
 use crate::recovery::Damage;
-use crate::units::{in_memory, on_disk, put, u16_at, u32_at};
+use crate::units::{in_memory, on_disk, put, u32_at};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,6 @@ pub const VERSION: u16 = 1;
 const HEADER_MAGIC: u32 = u32::from_le_bytes(*b"VoXh");
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"VoXf");
 /// Bytes of the header and of the footer.
-const FRAME_BYTES: usize = 4096;
 const FRAME_CRC_OFFSET: usize = 60;
 /// Bytes of index in one piece; only the last may have fewer.
 pub const INDEX_PIECE_BYTES: usize = 64 << 10;
@@ -64,14 +64,14 @@ impl Footer {
     }
 
     fn encode(&self, shard: u32) -> Vec<u8> {
-        let mut block = frame(FOOTER_MAGIC, self.region, shard);
+        let mut block = frame::begin(FOOTER_MAGIC, VERSION, self.region.number(), shard);
         put(&mut block, 16, &self.records.to_le_bytes());
         put(&mut block, 20, &self.records_end.to_le_bytes());
         put(&mut block, 24, &self.index_bytes.to_le_bytes());
         let summary = u32::try_from(self.summary.len()).expect("the summary was checked to be short");
         put(&mut block, 28, &summary.to_le_bytes());
         put(&mut block, SUMMARY_OFFSET, &self.summary);
-        seal(&mut block);
+        frame::seal(&mut block, FRAME_CRC_OFFSET);
         block
     }
 
@@ -102,34 +102,8 @@ impl Footer {
     }
 }
 
-fn frame(magic: u32, region: Region, shard: u32) -> Vec<u8> {
-    let mut block = vec![0; FRAME_BYTES];
-    put(&mut block, 0, &magic.to_le_bytes());
-    put(&mut block, 4, &VERSION.to_le_bytes());
-    put(&mut block, 8, &region.number().to_le_bytes());
-    put(&mut block, 12, &shard.to_le_bytes());
-    block
-}
-
-fn seal(block: &mut [u8]) {
-    put(block, FRAME_CRC_OFFSET, &[0; 4]);
-    let checksum = crc32c::crc32c(block);
-    put(block, FRAME_CRC_OFFSET, &checksum.to_le_bytes());
-}
-
 fn check_frame(block: &[u8], magic: u32, region: Region) -> Result<(), String> {
-    if block.len() != FRAME_BYTES || u32_at(block, 0) != Some(magic) {
-        return Err("this is not the header or footer of an extent".to_owned());
-    }
-    let mut sealed = block.to_vec();
-    seal(&mut sealed);
-    if sealed != block {
-        return Err("the header or footer does not match its checksum".to_owned());
-    }
-    match u16_at(block, 4) {
-        Some(VERSION) => {}
-        version => return Err(format!("version {version:?} is not one of those this release reads (1)")),
-    }
+    frame::check(block, magic, VERSION, FRAME_CRC_OFFSET, "header or footer of an extent")?;
     if u32_at(block, 8) != Some(region.number()) {
         return Err("the header or footer is that of another extent".to_owned());
     }
@@ -186,8 +160,8 @@ impl Extents {
         };
         self.disk.create(FileName::ExtentTemp(number), 0)?;
         let region = Region::extent(number);
-        let mut header = frame(HEADER_MAGIC, region, self.options.shard);
-        seal(&mut header);
+        let mut header = frame::begin(HEADER_MAGIC, VERSION, region.number(), self.options.shard);
+        frame::seal(&mut header, FRAME_CRC_OFFSET);
         Ok(ExtentWriter {
             extents: Arc::clone(self),
             region,

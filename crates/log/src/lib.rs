@@ -24,6 +24,7 @@ pub mod dice;
 pub mod disk;
 pub mod entry;
 pub mod extent;
+mod frame;
 pub mod location;
 mod log;
 mod memory;

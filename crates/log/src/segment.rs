@@ -6,8 +6,9 @@
 
 use crate::disk::{Disk, DiskError, FileName};
 use crate::entry::{self, BLOCK_BYTES, Entry, EntryError};
+use crate::frame;
 use crate::location::{Location, Region};
-use crate::units::{in_memory, on_disk, put, u16_at, u32_at, u64_at};
+use crate::units::{in_memory, on_disk, put, u32_at, u64_at};
 
 /// The version of segments written by this release.
 pub const VERSION: u16 = 1;
@@ -40,37 +41,16 @@ impl Segment {
 
     /// The first block of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut block = vec![0; BLOCK_BYTES];
-        put(&mut block, 0, &MAGIC.to_le_bytes());
-        put(&mut block, 4, &VERSION.to_le_bytes());
-        put(&mut block, 8, &self.number.to_le_bytes());
-        put(&mut block, 12, &self.shard.to_le_bytes());
+        let mut block = frame::begin(MAGIC, VERSION, self.number, self.shard);
         put(&mut block, 16, &self.bytes.to_le_bytes());
         put(&mut block, 24, &self.salt.to_le_bytes());
-        let checksum = crc32c::crc32c(&block);
-        put(&mut block, CRC_OFFSET, &checksum.to_le_bytes());
+        frame::seal(&mut block, CRC_OFFSET);
         block
     }
 
     /// Reads a first block back; the text says what is wrong with it.
     pub(crate) fn decode(block: &[u8]) -> Result<Self, String> {
-        if u32_at(block, 0) != Some(MAGIC) {
-            return Err("this is not the header of a segment".to_owned());
-        }
-        let found = u32_at(block, CRC_OFFSET).unwrap_or_default();
-        let mut zeroed = block.to_vec();
-        if zeroed.len() != BLOCK_BYTES {
-            return Err(format!("the header has {} of {BLOCK_BYTES} bytes", zeroed.len()));
-        }
-        put(&mut zeroed, CRC_OFFSET, &[0; 4]);
-        let computed = crc32c::crc32c(&zeroed);
-        if found != computed {
-            return Err(format!("the header's checksum is {found:08x}, its bytes give {computed:08x}"));
-        }
-        match u16_at(block, 4) {
-            Some(VERSION) => {}
-            version => return Err(format!("version {version:?} is not one of those this release reads (1)")),
-        }
+        frame::check(block, MAGIC, VERSION, CRC_OFFSET, "header of a segment")?;
         let fields = || {
             Some(Self {
                 number: u32_at(block, 8)?,

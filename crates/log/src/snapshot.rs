@@ -9,20 +9,20 @@
 use crate::disk::{Disk, DiskError, FileName};
 use crate::entry::ChainHash;
 use crate::extent::Extents;
+use crate::frame::{self, FRAME_BYTES as HEADER_BYTES};
 use crate::location::{Epoch, Location, Position};
 use crate::options::{Options, Planted};
 use crate::pace::Pace;
 use crate::recovery::Damage;
 use crate::shared::Shared;
 use crate::supply::Supply;
-use crate::units::{in_memory, on_disk, put, u16_at, u32_at, u64_at};
+use crate::units::{in_memory, on_disk, put, u32_at, u64_at};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The version of snapshots written by this release.
 pub const VERSION: u16 = 1;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"VoSn");
-const HEADER_BYTES: usize = 4096;
 const CRC_OFFSET: usize = 64;
 const BLOCK_HEADER_BYTES: usize = 8;
 /// Bytes of content in a block; only the last may have fewer.
@@ -50,37 +50,19 @@ pub struct About {
 }
 
 fn encode(about: &About, shard: u32) -> Vec<u8> {
-    let mut block = vec![0; HEADER_BYTES];
-    put(&mut block, 0, &MAGIC.to_le_bytes());
-    put(&mut block, 4, &VERSION.to_le_bytes());
-    put(&mut block, 8, &about.number.to_le_bytes());
-    put(&mut block, 12, &shard.to_le_bytes());
+    let mut block = frame::begin(MAGIC, VERSION, about.number, shard);
     put(&mut block, 16, &about.position.0.to_le_bytes());
     put(&mut block, 24, &about.epoch.0.to_le_bytes());
     put(&mut block, 32, &about.chain.0.to_le_bytes());
     put(&mut block, 40, &about.next.raw().to_le_bytes());
     put(&mut block, 48, &about.bytes.to_le_bytes());
     put(&mut block, 56, &about.extents.to_le_bytes());
-    let checksum = crc32c::crc32c(&block);
-    put(&mut block, CRC_OFFSET, &checksum.to_le_bytes());
+    frame::seal(&mut block, CRC_OFFSET);
     block
 }
 
 fn decode(block: &[u8], number: u32, shard: u32) -> Result<About, String> {
-    if block.len() != HEADER_BYTES || u32_at(block, 0) != Some(MAGIC) {
-        return Err("this is not the header of a snapshot".to_owned());
-    }
-    let found = u32_at(block, CRC_OFFSET).unwrap_or_default();
-    let mut zeroed = block.to_vec();
-    put(&mut zeroed, CRC_OFFSET, &[0; 4]);
-    let computed = crc32c::crc32c(&zeroed);
-    if found != computed {
-        return Err(format!("the header's checksum is {found:08x}, its bytes give {computed:08x}"));
-    }
-    match u16_at(block, 4) {
-        Some(VERSION) => {}
-        version => return Err(format!("version {version:?} is not one of those this release reads (1)")),
-    }
+    frame::check(block, MAGIC, VERSION, CRC_OFFSET, "header of a snapshot")?;
     if (u32_at(block, 8), u32_at(block, 12)) != (Some(number), Some(shard)) {
         return Err("the header is that of another snapshot or shard".to_owned());
     }

@@ -108,7 +108,7 @@ impl State {
             }
             Selection::Sequences(sequences) => self.select_numbers(mailbox, sequences, max, wanted),
             Selection::Filter { filter, from } => {
-                let matches = |record: &Record| matches_stored(filter, &self.delivery(record), payloads);
+                let matches = |record: &Record| matches_stored(filter, &self.delivery_of(record), payloads);
                 Ok(self.select_from(mailbox, *from, max, |record| wanted(record) && matches(record)))
             }
         }

@@ -4,14 +4,12 @@ use vorrang_filter::{Environment, Filter};
 
 use super::Stored;
 use super::cold::{ColdReader, cold_delivery};
-use crate::id::{LockToken, MailboxId, Sequence, SessionId};
+use crate::id::{MailboxId, Sequence, SessionId};
 use crate::level::Level;
 use crate::message::{Delivery, MessageState};
 use crate::payloads::Payloads;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::store::{Extra, Place, Record};
-use crate::time::{Span, Timestamp};
 
 /// Which messages to look at.
 #[derive(Debug, Clone)]
@@ -84,7 +82,7 @@ impl State {
                 return Ok(peeked);
             }
             let delivery = if next_hot == Some(first) {
-                hot.next().map(|record| self.delivery(record))
+                hot.next().map(|record| self.delivery_of(record))
             } else {
                 cold.iter_mut()
                     .find_map(|run| run.take(first))
@@ -98,37 +96,6 @@ impl State {
             peeked.next = Some(first.next());
         }
         Ok(peeked)
-    }
-
-    /// Everything known about a message, as it would be told about it now. Who holds its lock is not
-    /// told: that is the holder's to know.
-    pub(crate) fn delivery(&self, record: &Record) -> Delivery {
-        let extra = self.extras.get(record.extra);
-        let session =
-            extra.and_then(|extra| self.sessions.get(extra.session)).map(|session| session.name.clone());
-        Delivery {
-            mailbox: record.mailbox,
-            sequence: record.sequence,
-            first_sequence: extra.and_then(Extra::first_sequence),
-            location: record.location,
-            size: record.size,
-            level: record.level,
-            state: match record.place() {
-                Place::Deferred | Place::LockedDeferred => MessageState::Deferred,
-                Place::Scheduled => MessageState::Scheduled,
-                _ => MessageState::Active,
-            },
-            deliveries: u32::from(record.deliveries),
-            enqueued: extra.map_or(record.eligible, |extra| extra.enqueued),
-            time_to_live: extra.map_or(Span::FOREVER, |extra| extra.time_to_live),
-            expires: extra.map_or(Timestamp::NEVER, |extra| extra.expires),
-            scheduled_for: extra.filter(|_| record.place() == Place::Scheduled).map(|extra| extra.due),
-            token: None::<LockToken>,
-            locked_until: None,
-            session,
-            dead_letter_source: extra.and_then(|extra| extra.dead_letter_source.clone()),
-            overlay: extra.and_then(|extra| extra.overlay.clone()),
-        }
     }
 }
 

@@ -20,7 +20,6 @@ use crate::entity::fan_out::Publication;
 use crate::entity::{EntityName, SubQueue};
 use crate::fact::{Arrival, DeadLetterCause, Details, Fact, RelayCause};
 use crate::id::{MailboxId, Sequence, SessionId};
-use crate::lane::Head;
 use crate::level::Level;
 use crate::message::{Delivery, Overlay};
 use crate::payloads::Payloads;
@@ -73,14 +72,8 @@ impl State {
         let Some(source) = self.catalogue.entity(id.entity()) else { return };
         let Some(target) = target_of(source, id.part()) else { return };
         let Some(choice) = self.choose_from(mailbox, now, Level(0)) else { return };
-        self.ask_ahead(id, mailbox, choice.level, outcome);
-        let Head::Hot(_, handle) = choice.head else { return };
-        let Some(record) = self.records.get(handle) else { return };
-        if self.is_expired(now, record) {
-            self.expire(now, record, None, false, outcome);
-            return;
-        }
-        let relay = Relay { state: self, now, source, target, record, known: self.delivery(record) };
+        let Some((_, record)) = self.chosen(now, (id, mailbox), choice, outcome) else { return };
+        let relay = Relay { state: self, now, source, target, record, known: self.delivery_of(record) };
         relay.decide(payloads, outcome);
     }
 }

@@ -47,16 +47,28 @@ impl State {
             self.serve_choosy(now, id, mailbox, payloads, outcome);
             return;
         };
-        self.ask_ahead(id, mailbox, choice.level, outcome);
-        let Head::Hot(_, handle) = choice.head else { return };
-        let Some(record) = self.records.get(handle) else { return };
-        if self.is_expired(now, record) {
-            self.expire(now, record, None, false, outcome);
-            return;
-        }
+        let Some((handle, record)) = self.chosen(now, (id, mailbox), choice, outcome) else { return };
         if let Some(receiver) = self.next_receiver(id, mailbox, record, payloads) {
             self.hand_out(now, handle, receiver, choice.rescue, outcome);
         }
+    }
+
+    /// The message that was chosen, if it can go now: one on disk is asked for, an expired one expires.
+    pub(crate) fn chosen(
+        &self,
+        now: Timestamp,
+        (id, mailbox): (MailboxId, &Mailbox),
+        choice: Choice,
+        outcome: &mut Outcome,
+    ) -> Option<(Handle, &Record)> {
+        self.ask_ahead(id, mailbox, choice.level, outcome);
+        let Head::Hot(_, handle) = choice.head else { return None };
+        let record = self.records.get(handle)?;
+        if self.is_expired(now, record) {
+            self.expire(now, record, None, false, outcome);
+            return None;
+        }
+        Some((handle, record))
     }
 
     /// The next message of a mailbox for those who accept `floor` or higher.
@@ -173,7 +185,7 @@ impl State {
         outcome.effects.push(Effect::Deliver { receiver: id, delivery });
     }
 
-    /// Everything the front writes around a payload, but for the lock.
+    /// Everything the front writes around a payload, but for the lock: who holds that is the holder's to know.
     pub(crate) fn delivery_of(&self, record: &Record) -> Delivery {
         let extra = self.extras.get(record.extra);
         let scheduled = record.place() == Place::Scheduled;
