@@ -169,6 +169,9 @@ pub enum Command {
         dry_run: bool,
     },
 
+    /// Moves a waiting message, as it is or repaired, out of its mailbox and back to work.
+    Replay(Box<Replay>),
+
     /// Time has passed: handles the next thing that has become due. The shard repeats this while
     /// [`State::next_deadline`](crate::State::next_deadline) is not in the future.
     Tick,
@@ -316,6 +319,26 @@ pub enum Selection {
         /// Where to begin.
         from: Sequence,
     },
+}
+
+/// A message to move out of a dead-letter queue, and what it shall be where it goes.
+///
+/// Answered by [`Reply::Sent`](crate::Reply::Sent) with its new number; with none if the message lies on
+/// disk, is being read now, and must be asked for again.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// Where the answer goes.
+    pub request: RequestTag,
+    /// Where it is.
+    pub mailbox: MailboxId,
+    /// Its number there. Nobody may have it locked.
+    pub sequence: Sequence,
+    /// The queue or topic it goes to, or the subscription whose dead letter it is.
+    pub to: EntityId,
+    /// What is stored there. Its priority and schedule are not looked at.
+    pub message: Incoming,
+    /// Another level than it has.
+    pub level: Option<Level>,
 }
 
 /// A payload's new place.

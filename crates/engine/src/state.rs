@@ -164,6 +164,7 @@ impl State {
                 let target = Target { request: *request, mailbox: *mailbox, selection, max: *max };
                 self.decide_reprioritise(target, *level, *dry_run, payloads, outcome)
             }
+            Command::Replay(replay) => self.decide_replay(now, replay, outcome),
             Command::Tick => self.decide_tick(now, payloads, outcome),
             Command::Move { moves } => self.decide_move(moves, outcome),
             Command::Chill(chill) => self.decide_chill(chill, outcome),

@@ -101,6 +101,8 @@ actions! {
     ListEntities => Manage,
     /// Moving queued messages to other levels.
     Reprioritise => Manage,
+    /// Moving dead letters elsewhere; the right to send there is asked for by itself.
+    Replay => Listen,
     /// Asking why a message waits.
     Explain => Listen,
 }

@@ -210,6 +210,21 @@ pub enum Operation {
         /// Only count what would change.
         dry_run: bool,
     },
+    /// Moves a waiting message, as it is or repaired, back to work. Answered by
+    /// [`Reply::Sent`](vorrang_engine::Reply::Sent) with its new number; with none if it lies on disk, is
+    /// being read now, and must be asked for again.
+    Replay {
+        /// Where it is.
+        mailbox: MailboxId,
+        /// Its number there.
+        sequence: Sequence,
+        /// The queue or topic it goes to, or the subscription whose dead letter it is.
+        to: EntityId,
+        /// What is stored there.
+        message: Box<Incoming>,
+        /// Another level than it has.
+        level: Option<Level>,
+    },
     /// Creates, changes or deletes an entity or a rule.
     Administer(Box<entity::Request>),
     /// Asks something that changes nothing.
@@ -296,6 +311,8 @@ pub(crate) enum Place {
     Entity(EntityId, Option<EntityId>),
     /// Mailboxes of entities that were looked up before; each must be permitted.
     Mailboxes(SmallVec<[MailboxId; 1]>),
+    /// A mailbox that something leaves, and an entity it is sent to.
+    Between(MailboxId, EntityId),
     /// The connection's own receiver: permitted when it was attached.
     Own,
     /// Nowhere in particular.
@@ -322,6 +339,7 @@ impl Operation {
             Operation::Declare | Operation::Discharge { .. } => Action::Transact,
             Operation::DeleteMessages { .. } => Action::DeleteMessages,
             Operation::Reprioritise { .. } => Action::Reprioritise,
+            Operation::Replay { .. } => Action::Replay,
             Operation::Administer(request) => administration_action(request),
             Operation::Ask(question) => question.action(),
         }
@@ -330,7 +348,9 @@ impl Operation {
     /// Whether carrying this out adds to what is stored.
     pub(crate) fn grows(&self) -> bool {
         match self {
-            Operation::Send { .. } | Operation::SetSessionState { state: Some(_), .. } => true,
+            Operation::Send { .. }
+            | Operation::Replay { .. }
+            | Operation::SetSessionState { state: Some(_), .. } => true,
             Operation::Administer(request) => {
                 !matches!(**request, entity::Request::Delete { .. } | entity::Request::DeleteRule { .. })
             }
@@ -368,6 +388,7 @@ impl Operation {
             | Operation::SetSessionState { mailbox, .. }
             | Operation::DeleteMessages { mailbox, .. }
             | Operation::Reprioritise { mailbox, .. } => Place::Mailboxes(smallvec![*mailbox]),
+            Operation::Replay { mailbox, to, .. } => Place::Between(*mailbox, *to),
             Operation::Declare | Operation::Discharge { .. } => Place::Anywhere,
             Operation::Administer(request) => Place::At(administration_scope(request)),
             Operation::Ask(question) => question.place(),

@@ -52,6 +52,9 @@ impl Item {
             Item::Request(Request { operation: Operation::Send { messages, .. }, .. }) => {
                 messages.iter().map(|message| message.payload.len()).sum()
             }
+            Item::Request(Request { operation: Operation::Replay { message, .. }, .. }) => {
+                message.payload.len()
+            }
             _ => 0,
         }
     }

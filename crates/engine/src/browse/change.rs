@@ -198,6 +198,26 @@ impl State {
         outcome.effects.push(Effect::Warm { mailbox, level, run: run.id, from, count });
     }
 
+    /// A message that is in memory and that nobody is working on.
+    pub(crate) fn resting(&self, mailbox: MailboxId, sequence: Sequence) -> Option<&Record> {
+        let handle = self.mailboxes.get(&mailbox)?.index.get(sequence)?;
+        self.records.get(handle).filter(|record| is_at_rest(record))
+    }
+
+    /// Asks the shard for the next records of the run that a number may be in; false if there is none.
+    pub(crate) fn ask_for_cold_number(
+        &self,
+        mailbox: MailboxId,
+        sequence: Sequence,
+        outcome: &mut Outcome,
+    ) -> bool {
+        let Some(place) = self.mailboxes.get(&mailbox) else { return false };
+        let mut runs = place.lanes.iter().flat_map(|(level, lane)| lane.runs().map(move |run| (level, run)));
+        let found = runs.find(|(_, run)| run.from.1 <= sequence && sequence <= run.last.1);
+        self.ask_for_cold(mailbox, found, outcome);
+        found.is_some()
+    }
+
     /// When a message became part of its entity.
     pub(crate) fn enqueued(&self, record: &Record) -> Timestamp {
         self.extras.get(record.extra).map_or(record.eligible, |extra| extra.enqueued)

@@ -10,7 +10,8 @@ use vorrang_filter::{Filter, MapMessage, Parameters, Sql};
 use super::read::Bytes;
 use crate::browse::Peek;
 use crate::command::{
-    AcceptSession, Attach, Chill, Command, ReceiveMode, Relocation, Selection, Send, Settle, Settlement,
+    AcceptSession, Attach, Chill, Command, ReceiveMode, Relocation, Replay, Selection, Send, Settle,
+    Settlement,
 };
 use crate::effect::{Effect, Outcome, Reply};
 use crate::entity::priority::{Policy, Rescue, Share};
@@ -510,11 +511,25 @@ impl World {
         let max = u32::from(bytes.byte() % 4);
         let request = RequestTag(10);
         if bytes.once_in(3) {
+            if max == 0 {
+                self.replay(mailbox, chosen);
+                return;
+            }
             self.run(&Command::DeleteMessages { request, mailbox, selection, before: self.now, max });
         } else {
             let (level, dry_run) = (Level(bytes.byte()), bytes.once_in(3));
             self.run(&Command::Reprioritise { request, mailbox, selection, level, max, dry_run });
         }
+    }
+
+    /// Sends a message again to where it came from.
+    fn replay(&mut self, mailbox: MailboxId, sequence: Sequence) {
+        let (request, to, level) = (RequestTag(10), mailbox.entity(), None);
+        let message = Incoming {
+            session_id: Some(Text::from("a")),
+            ..Incoming::new(Payload::from_static(b"again"), Arc::new(MapMessage::new()))
+        };
+        self.run(&Command::Replay(Box::new(Replay { request, mailbox, sequence, to, message, level })));
     }
 
     fn transact(&mut self, bytes: &mut Bytes<'_>) {

@@ -50,7 +50,7 @@ impl State {
     }
 }
 
-fn check_keys(message: &Incoming, entity: &Entity, limits: &Limits) -> Result<(), Refusal> {
+pub(super) fn check_keys(message: &Incoming, entity: &Entity, limits: &Limits) -> Result<(), Refusal> {
     if let Kind::Queue(queue) = &entity.kind
         && queue.outlet.requires_session
         && message.session_id.is_none()

@@ -4,6 +4,7 @@ mod apply;
 mod check;
 pub(crate) mod draft;
 mod plan;
+mod replay;
 #[cfg(test)]
 mod tests;
 

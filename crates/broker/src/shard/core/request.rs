@@ -10,7 +10,7 @@ use crate::shard::peer::{self, OpenLink, Peer, PeerId};
 use crate::shard::question;
 use smallvec::smallvec;
 use std::sync::Arc;
-use vorrang_engine::command::{self, AcceptSession, Attach, Settle};
+use vorrang_engine::command::{self, AcceptSession, Attach, Replay, Settle};
 use vorrang_engine::entity::EntityPath;
 use vorrang_engine::{Command, MailboxId, ReceiverId, Timestamp};
 use vorrang_log::Failure;
@@ -65,6 +65,10 @@ impl Core {
                     until = until.min(peer.authorise_mailbox(catalogue, action, mailbox, now)?);
                 }
                 Ok(until)
+            }
+            Place::Between(from, to) => {
+                let until = peer.authorise_mailbox(catalogue, Action::Send, MailboxId::main(to), now)?;
+                Ok(until.min(peer.authorise_mailbox(catalogue, action, from, now)?))
             }
             Place::Own => Ok(Timestamp::NEVER),
             Place::Anywhere => peer.authorise_at(action, &Scope::namespace(), now),
@@ -155,6 +159,10 @@ impl Core {
             }
             Operation::Reprioritise { mailbox, selection, level, max, dry_run } => {
                 Command::Reprioritise { request, mailbox, selection, level, max, dry_run }
+            }
+            Operation::Replay { mailbox, sequence, to, message, level } => {
+                let message = *message;
+                Command::Replay(Box::new(Replay { request, mailbox, sequence, to, message, level }))
             }
             Operation::Administer(change) => Command::Administer { request, change },
         };
