@@ -5,7 +5,7 @@ use crate::history::{Call, How, Outcome, Seen, Target};
 use crate::topology::Kind;
 use crate::world::World;
 use smallvec::smallvec;
-use vorrang_broker::api::{Link, Operation, Question};
+use vorrang_broker::api::{Link, Only, Operation, Question};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::{EntityId, Level, MailboxId, Sequence, Span};
 
@@ -122,7 +122,8 @@ impl World {
     /// The numbers of the messages in a mailbox.
     fn look(&mut self, mailbox: MailboxId) -> Vec<Sequence> {
         let peer = self.connect();
-        let question = Question::Peek { mailbox, from: Sequence(0), max: LOOK, session: None };
+        let question =
+            Question::Peek { mailbox, from: Sequence(0), max: LOOK, session: None, only: Only::default() };
         self.ask_now(peer, Operation::Ask(question), Call::Peek);
         let heard = self.settle();
         self.disconnect(peer);

@@ -457,7 +457,12 @@ impl World {
                         seen.extend(messages.iter().filter_map(see));
                         Outcome::Received(messages.len())
                     }
-                    Answer::Found(_) | Answer::Entities(_) | Answer::Sessions(_) => Outcome::Done,
+                    Answer::Found(_)
+                    | Answer::Entities(_)
+                    | Answer::Sessions(_)
+                    | Answer::Explained(_)
+                    | Answer::Surveyed(_)
+                    | Answer::Condition(_) => Outcome::Done,
                 };
                 heard.extend(self.answered(peer, tag, outcome));
                 for seen in seen {

@@ -99,6 +99,8 @@ actions! {
     ReadEntity => Manage,
     /// Listing entities.
     ListEntities => Manage,
+    /// Reading how the broker itself is doing: its log, its connections, its limits.
+    Observe => Manage,
     /// Moving queued messages to other levels.
     Reprioritise => Manage,
     /// Moving dead letters elsewhere; the right to send there is asked for by itself.

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use std::sync::Arc;
 use vorrang_engine::browse::Peeked;
 use vorrang_engine::entity::Entity;
-use vorrang_engine::{Delivery, EntityId, MailboxId, Refusal, Reply, SessionId};
-use vorrang_log::NoRoom;
+use vorrang_engine::explain::Explanation;
+use vorrang_engine::survey::Survey;
+use vorrang_engine::{Delivery, EntityId, MailboxId, Refusal, Reply, SessionId, Timestamp};
+use vorrang_log::{NoRoom, Pressure};
 
 /// Something that happened, for one connection.
 #[derive(Debug)]
@@ -113,6 +115,33 @@ pub struct Received {
     pub body: Option<Body>,
 }
 
+/// How a shard is doing.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    /// When this was so, by the shard's clock.
+    pub now: Timestamp,
+    /// Connections it serves.
+    pub connections: usize,
+    /// Message locks that are held.
+    pub locks: u32,
+    /// Events that wait for the disk.
+    pub held_events: usize,
+    /// How full the ring is.
+    pub ring: Pressure,
+    /// Bytes of one segment of the ring.
+    pub segment_bytes: u64,
+    /// Extents that hold messages moved out of the ring.
+    pub extents: usize,
+    /// Bytes written since the last snapshot began.
+    pub bytes_since_snapshot: u64,
+    /// When that was.
+    pub snapshot_at: Timestamp,
+    /// Entries that are safe on disk, since the log was made.
+    pub commits: u64,
+    /// Whether what grows the backlog is taken, or why not.
+    pub room: Result<(), NoRoom>,
+}
+
 /// Answers to questions.
 #[derive(Debug)]
 pub enum Answer {
@@ -122,6 +151,12 @@ pub enum Answer {
     Entities(Vec<Arc<Entity>>),
     /// Messages that were looked at.
     Peeked(Peeked),
+    /// Why a message waits.
+    Explained(Box<Explanation>),
+    /// How much there is of everything, and where to go on.
+    Surveyed(Survey),
+    /// How the shard is doing.
+    Condition(Box<Condition>),
     /// A session's state, if it has one.
     SessionState(Option<Bytes>),
     /// Sessions, in the order of their names.

@@ -8,9 +8,10 @@
 mod event;
 mod request;
 
-pub use event::{Answer, Event, Found, Received, Refused};
-pub use request::{Acceptance, Link, Operation, Purpose, Question, Request, Tag};
+pub use event::{Answer, Condition, Event, Found, Received, Refused};
+pub use request::{Acceptance, Link, Only, Operation, Purpose, Question, Request, Tag};
 pub(crate) use request::{Place, forward_targets};
+pub use vorrang_engine::survey::Detail;
 
 /// Where a connection's events go. Called on the shard's thread: take them and return.
 pub trait Outlet: Send + Sync {

@@ -10,8 +10,10 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use vorrang_engine::command::{ReceiveMode, Selection, Settlement};
 use vorrang_engine::entity::{self, EntityPath};
+use vorrang_engine::survey::Detail;
 use vorrang_engine::{
-    EntityId, Incoming, Level, LockToken, MailboxId, Sequence, SessionId, Span, Timestamp, TransactionId,
+    EntityId, Incoming, Level, LockToken, MailboxId, MessageState, Sequence, SessionId, Span, Timestamp,
+    TransactionId,
 };
 use vorrang_filter::Filter;
 
@@ -231,6 +233,17 @@ pub enum Operation {
     Ask(Question),
 }
 
+/// What messages must be like to be looked at; anything if nothing is said.
+#[derive(Debug, Clone, Default)]
+pub struct Only {
+    /// In this state.
+    pub state: Option<MessageState>,
+    /// Of this level.
+    pub level: Option<Level>,
+    /// Matching this filter.
+    pub filter: Option<Arc<Filter>>,
+}
+
 /// What can be asked without changing anything.
 #[derive(Debug)]
 pub enum Question {
@@ -277,7 +290,35 @@ pub enum Question {
         max: usize,
         /// Only those of one session.
         session: Option<SessionId>,
+        /// Only those that are so.
+        only: Only,
     },
+    /// Why a message waits and what is ahead of it. Answered by [`Answer::Explained`](super::Answer).
+    Explain {
+        /// The mailbox it is in.
+        mailbox: MailboxId,
+        /// Its number.
+        sequence: Sequence,
+    },
+    /// How much there is of everything in one entity.
+    SurveyEntity {
+        /// Its path.
+        path: EntityPath,
+        /// How much to tell.
+        detail: Detail,
+    },
+    /// The same of all entities, page by page. Answered by [`Answer::Surveyed`](super::Answer), which says
+    /// where to go on.
+    Survey {
+        /// Those after this path.
+        after: Option<EntityPath>,
+        /// At most so many; more than a thousand are cut.
+        top: usize,
+        /// How much to tell of each.
+        detail: Detail,
+    },
+    /// How the shard itself is doing. Answered by [`Answer::Condition`](super::Answer).
+    Condition,
     /// A session's state, for its holder.
     SessionState {
         /// The mailbox.
@@ -399,10 +440,13 @@ impl Operation {
 impl Question {
     fn action(&self) -> Action {
         match self {
-            Question::Entity { .. } => Action::ReadEntity,
-            Question::Queues { .. } | Question::Topics { .. } | Question::Subscriptions { .. } => {
-                Action::ListEntities
-            }
+            Question::Entity { .. } | Question::SurveyEntity { .. } => Action::ReadEntity,
+            Question::Queues { .. }
+            | Question::Topics { .. }
+            | Question::Subscriptions { .. }
+            | Question::Survey { .. } => Action::ListEntities,
+            Question::Explain { .. } => Action::Explain,
+            Question::Condition => Action::Observe,
             Question::Rules { .. } => Action::ListRules,
             Question::Peek { .. } => Action::Peek,
             Question::SessionState { .. } => Action::UseSession,
@@ -412,13 +456,15 @@ impl Question {
 
     fn place(&self) -> Place {
         match self {
-            Question::Entity { path } | Question::Rules { subscription: path } => {
-                Place::At(Scope::of_entity(path))
-            }
+            Question::Entity { path }
+            | Question::SurveyEntity { path, .. }
+            | Question::Rules { subscription: path } => Place::At(Scope::of_entity(path)),
+            Question::Survey { .. } | Question::Condition => Place::At(Scope::namespace()),
             Question::Queues { .. } => Place::At(Scope::resources("queues")),
             Question::Topics { .. } => Place::At(Scope::resources("topics")),
             Question::Subscriptions { topic, .. } => Place::At(Scope::of_entity(topic).join("subscriptions")),
             Question::Peek { mailbox, .. }
+            | Question::Explain { mailbox, .. }
             | Question::SessionState { mailbox, .. }
             | Question::Sessions { mailbox, .. } => Place::Mailboxes(smallvec![*mailbox]),
         }

@@ -2,10 +2,11 @@
 
 use super::payload::Source;
 use super::peer::PeerId;
-use crate::api::{Answer, Question, Refused};
+use crate::api::{Answer, Condition, Only, Question, Refused};
 use std::sync::Arc;
 use vorrang_engine::browse::Peek;
 use vorrang_engine::entity::{Entity, EntityPath, Kind};
+use vorrang_engine::survey::{Page, Survey};
 use vorrang_engine::{State, Timestamp};
 
 /// Entities listed in one answer; more are cut.
@@ -16,6 +17,7 @@ pub(super) fn answer(
     state: &State,
     source: &Source<'_>,
     (now, peer): (Timestamp, PeerId),
+    condition: impl FnOnce() -> Condition,
     question: Question,
 ) -> Result<Answer, Refused> {
     let catalogue = state.catalogue();
@@ -33,10 +35,26 @@ pub(super) fn answer(
             let topic = find(state, &topic)?;
             Ok(Answer::Entities(page(catalogue.subscriptions(topic.id), skip, top)))
         }
-        Question::Peek { mailbox, from, max, session } => {
-            let peek = Peek { from, session: session.as_ref(), ..Peek::new(mailbox, max) };
+        Question::Peek { mailbox, from, max, session, only } => {
+            let Only { state: wanted, level, filter } = only;
+            let (session, filter) = (session.as_ref(), filter.as_deref());
+            let peek = Peek { mailbox, from, max, session, state: wanted, level, filter };
             Ok(Answer::Peeked(state.peek(&peek, source)?))
         }
+        Question::Explain { mailbox, sequence } => {
+            Ok(Answer::Explained(Box::new(state.explain(now, mailbox, sequence, source)?)))
+        }
+        Question::SurveyEntity { path, detail } => {
+            let entity = catalogue.find(&path).and_then(|entity| catalogue.shared(entity.id));
+            let entity = entity.ok_or_else(|| Refused::NotFound { path: path.to_string().into() })?;
+            let entities = vec![state.survey_entity(entity, detail)];
+            Ok(Answer::Surveyed(Survey { entities, next: None }))
+        }
+        Question::Survey { after, top, detail } => {
+            let page = Page { after: after.as_ref(), top: top.min(ENTITIES_MAX), detail };
+            Ok(Answer::Surveyed(state.survey(page)))
+        }
+        Question::Condition => Ok(Answer::Condition(Box::new(condition()))),
         Question::SessionState { mailbox, session, link } => {
             Ok(Answer::SessionState(state.session_state(now, mailbox, &session, peer.receiver(link))?))
         }

@@ -502,6 +502,19 @@ pub enum DeadLetterCause {
     NoSession,
 }
 
+impl DeadLetterCause {
+    /// Every cause there is.
+    pub const ALL: [DeadLetterCause; 7] = [
+        DeadLetterCause::Application,
+        DeadLetterCause::MaxDeliveries,
+        DeadLetterCause::Expired,
+        DeadLetterCause::MaxHops,
+        DeadLetterCause::Undeliverable,
+        DeadLetterCause::FilterError,
+        DeadLetterCause::NoSession,
+    ];
+}
+
 /// How a fact is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Durability {

@@ -6,6 +6,7 @@
 //! numbers start over with the process: they describe what this run of it has seen.
 
 pub mod histogram;
+mod inversion;
 pub mod rate;
 mod report;
 pub mod series;
@@ -14,7 +15,7 @@ mod tally;
 pub use histogram::Histogram;
 pub use rate::Rate;
 pub use report::LevelReport;
-pub use series::Series;
+pub use series::{DeadLetters, Series};
 pub use tally::LevelCounts;
 pub(crate) use tally::Tally;
 

@@ -1,14 +1,18 @@
 //! What operators and metrics read: counts by state, ages, and what was measured, by level.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LevelCounts, Series};
 use crate::entity::promise::{Promise, promise};
 use crate::id::MailboxId;
 use crate::lane::lanes::NOBODY;
 use crate::level::Level;
+use crate::mailbox::Mailbox;
 use crate::state::State;
 use crate::time::{Span, Timestamp};
+
+/// Messages that are in no lane and are looked at one by one for the oldest.
+const LOOK_MAX: usize = 256;
 
 /// One level of a mailbox.
 #[derive(Debug, Clone)]
@@ -23,7 +27,8 @@ pub struct LevelReport<'a> {
     pub promise: Promise,
     /// How many messages are in which state.
     pub counts: LevelCounts,
-    /// Since when the longest waiting message could have been delivered. Sessions are not looked into.
+    /// Since when the longest waiting message could have been delivered. Of sessions and of messages with
+    /// a deadline of their own the first few hundred are looked at.
     pub oldest: Option<Timestamp>,
     /// What was counted and measured since the process began, if there was anything.
     pub series: Option<&'a Series>,
@@ -36,6 +41,7 @@ impl State {
         let outlet = self.catalogue.entity(mailbox.entity()).and_then(|entity| entity.outlet());
         let Some(settings) = outlet.map(|outlet| &outlet.priority) else { return Vec::new() };
         let place = self.mailboxes.get(&mailbox);
+        let oldest = place.map(|place| self.oldest(place)).unwrap_or_default();
         let mut known: BTreeSet<Level> = settings.all_classes().map(|(_, level, _)| level).collect();
         known.extend(place.iter().flat_map(|place| place.tally.iter()).map(|(level, _)| level));
         known.extend(place.iter().flat_map(|place| place.observations.all()).map(|(level, _)| level));
@@ -45,13 +51,25 @@ impl State {
             target_wait: settings.target_wait(level),
             promise: promise(settings, level),
             counts: place.and_then(|place| place.tally.get(level)).unwrap_or_default(),
-            oldest: place.and_then(|place| {
-                let (_, head) = place.lanes.heads(level).next().filter(|(at, _)| *at == level)?;
-                (head != NOBODY).then_some(head.0)
-            }),
+            oldest: oldest.get(&level).copied(),
             series: place.and_then(|place| place.observations.get(level)),
         };
         known.into_iter().map(report).collect()
+    }
+
+    /// Since when the longest waiting message of each level could have been delivered.
+    fn oldest(&self, mailbox: &Mailbox) -> BTreeMap<Level, Timestamp> {
+        let heads = mailbox.lanes.heads(Level(0)).filter(|(_, head)| *head != NOBODY);
+        let mut oldest: BTreeMap<Level, Timestamp> =
+            heads.map(|(level, (eligible, _))| (level, eligible)).collect();
+        let sessions = mailbox.sessions.iter().flat_map(|table| &table.aged).take(LOOK_MAX);
+        let firsts = sessions.filter_map(|(_, session)| self.sessions.get(*session)?.head(&self.records));
+        let dated = mailbox.dated.values().take(LOOK_MAX).map(|(handle, _)| *handle);
+        for record in firsts.chain(dated).filter_map(|handle| self.records.get(handle)) {
+            let known = oldest.entry(record.level).or_insert(record.eligible);
+            *known = record.eligible.min(*known);
+        }
+        oldest
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::histogram::Histogram;
 use super::rate::Rate;
+use crate::fact::DeadLetterCause;
 use crate::time::{Span, Timestamp};
 
 /// Everything counted about one level. Allocated when the first message of the level comes in.
@@ -15,9 +16,9 @@ pub struct Series {
     pub completions: u64,
     /// Deliveries that ended with the message going back.
     pub returns: u64,
-    /// Messages dead-lettered.
-    pub dead_lettered: u64,
-    /// Messages that outlived their time.
+    /// Messages dead-lettered, by why.
+    pub dead_lettered: DeadLetters,
+    /// Messages that outlived their time, dead-lettered for it or not.
     pub expired: u64,
     /// First deliveries within the class's target, if it had one then.
     pub in_target: u64,
@@ -29,6 +30,9 @@ pub struct Series {
     pub processing: Histogram,
     /// From eligible to completed, in milliseconds.
     pub end_to_end: Histogram,
+    /// How long messages waited, up to their first delivery, while lower ones of the same mailbox were
+    /// held by receivers without a break, in milliseconds. Those that did not are not counted.
+    pub inversion: Histogram,
     /// Arrivals lately.
     pub arrival_rate: Rate,
     /// Deliveries lately.
@@ -39,6 +43,35 @@ pub struct Series {
     pub in_target_rate: Rate,
     /// First deliveries past the target lately.
     pub past_target_rate: Rate,
+    /// Since when some message of the level has been held, while one is.
+    pub(crate) held_since: Timestamp,
+}
+
+/// Messages dead-lettered, by why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeadLetters {
+    counts: [u64; DeadLetterCause::ALL.len()],
+}
+
+impl DeadLetters {
+    fn count(&mut self, cause: DeadLetterCause) {
+        for (count, known) in self.counts.iter_mut().zip(DeadLetterCause::ALL) {
+            if known == cause {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+
+    /// How many there were for each cause, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = (DeadLetterCause, u64)> {
+        DeadLetterCause::ALL.into_iter().zip(self.counts)
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
 }
 
 impl Series {
@@ -50,18 +83,20 @@ impl Series {
             deliveries: 0,
             completions: 0,
             returns: 0,
-            dead_lettered: 0,
+            dead_lettered: DeadLetters::default(),
             expired: 0,
             in_target: 0,
             past_target: 0,
             wait: Histogram::default(),
             processing: Histogram::default(),
             end_to_end: Histogram::default(),
+            inversion: Histogram::default(),
             arrival_rate: Rate::new(now),
             delivery_rate: Rate::new(now),
             completion_rate: Rate::new(now),
             in_target_rate: Rate::new(now),
             past_target_rate: Rate::new(now),
+            held_since: now,
         }
     }
 
@@ -115,8 +150,8 @@ impl Series {
     }
 
     /// A message was dead-lettered.
-    pub fn dead_lettered(&mut self) {
-        self.dead_lettered = self.dead_lettered.saturating_add(1);
+    pub fn dead_lettered(&mut self, cause: DeadLetterCause) {
+        self.dead_lettered.count(cause);
     }
 
     /// A message outlived its time.

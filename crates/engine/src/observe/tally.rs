@@ -2,6 +2,10 @@
 
 use crate::level::Level;
 
+/// Levels that a delivery looks at in search of lower messages that are held: few namespaces use more,
+/// and those that do must not pay for it with every delivery.
+const LOWER_MAX: usize = 16;
+
 /// Messages of one level by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LevelCounts {
@@ -50,6 +54,17 @@ impl Tally {
     pub(crate) fn get(&self, level: Level) -> Option<LevelCounts> {
         let place = self.levels.binary_search_by_key(&level, |(known, _)| *known).ok()?;
         self.levels.get(place).map(|(_, counts)| *counts)
+    }
+
+    /// How many of a level are locked.
+    pub(crate) fn locked(&self, level: Level) -> u64 {
+        self.get(level).map_or(0, |counts| counts.locked)
+    }
+
+    /// The lowest levels in use below `level` of which some are locked.
+    pub(crate) fn locked_below(&self, level: Level) -> impl Iterator<Item = Level> {
+        let below = self.levels.iter().take(LOWER_MAX).take_while(move |(lower, _)| *lower < level);
+        below.filter(|(_, counts)| counts.locked > 0).map(|(lower, _)| *lower)
     }
 
     /// Every level with a message, lowest first.

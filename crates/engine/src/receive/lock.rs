@@ -67,8 +67,7 @@ impl State {
         if let Some(mailbox) = self.mailboxes.get_mut(&record.mailbox) {
             mailbox.rescue = rescue;
             if self.live {
-                let first = record.deliveries == 0;
-                mailbox.observations.at(record.level, at).delivered(at, record.eligible, first, target);
+                mailbox.observe_delivered(record, at, target);
             }
         }
     }

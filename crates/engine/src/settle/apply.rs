@@ -106,9 +106,9 @@ impl State {
         from.counts.bytes = from.counts.bytes.saturating_sub(size);
         if live {
             let series = from.observations.at(level, at);
-            match cause {
-                DeadLetterCause::Expired => series.expired(),
-                _ => series.dead_lettered(),
+            series.dead_lettered(cause);
+            if cause == DeadLetterCause::Expired {
+                series.expired();
             }
         }
         let to = self.mailboxes.get_mut(&to)?;

@@ -5,7 +5,7 @@ use crate::history::{Call, How, Target};
 use crate::topology::Kind;
 use smallvec::smallvec;
 use std::sync::Arc;
-use vorrang_broker::api::{Link, Operation, Question};
+use vorrang_broker::api::{Link, Only, Operation, Question};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::{Level, MailboxId, Sequence, Span, TransactionId};
 
@@ -91,7 +91,8 @@ impl Client {
 
     fn peek(&mut self, scene: &mut Scene<'_>) {
         let mailbox = MailboxId::main(scene.topology.of(Kind::Plain));
-        let question = Question::Peek { mailbox, from: Sequence(0), max: 10, session: None };
+        let question =
+            Question::Peek { mailbox, from: Sequence(0), max: 10, session: None, only: Only::default() };
         self.ask(scene, Operation::Ask(question), Call::Peek);
     }
 

@@ -99,7 +99,8 @@ impl Core {
             }
             Operation::Ask(question) => {
                 let source = Source { recent: &self.recent, reader: &self.reader, decode: &self.decode };
-                let answer = question::answer(&self.state, &source, (self.now, id), question);
+                let condition = || self.condition();
+                let answer = question::answer(&self.state, &source, (self.now, id), condition, question);
                 self.answer(id, tag, answer);
                 return Ok(());
             }

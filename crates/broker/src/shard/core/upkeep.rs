@@ -1,6 +1,7 @@
 //! Snapshots, evacuations and what comes back from disk.
 
 use super::Core;
+use crate::api::Condition;
 use crate::shard::evacuation::Evacuation;
 use crate::shard::regions::counted;
 use crate::shard::snapshot::Snapshot;
@@ -20,6 +21,24 @@ impl Core {
         self.writer.log_mut().flush()?;
         self.writer.log().upkeep();
         Ok(())
+    }
+
+    /// How the shard is doing.
+    pub(super) fn condition(&self) -> Condition {
+        let log = self.writer.log();
+        Condition {
+            now: self.now,
+            connections: self.peers.len(),
+            locks: self.state.lock_count(),
+            held_events: self.hold.len(),
+            ring: log.pressure(),
+            segment_bytes: log.segment_bytes(),
+            extents: log.regions().iter().filter(|region| region.is_extent()).count(),
+            bytes_since_snapshot: self.writer.bytes(),
+            snapshot_at: self.snapshot_at,
+            commits: self.durable.0,
+            room: self.room,
+        }
     }
 
     /// Begins a snapshot if one is due and the shard is not over.

@@ -30,6 +30,7 @@ use super::rule::{FilterCounts, Rule, RuleId};
 use crate::id::EntityId;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use vorrang_filter::RuleIndex;
 
@@ -134,6 +135,37 @@ impl Catalogue {
     pub fn subscriptions(&self, topic: EntityId) -> impl Iterator<Item = &Entity> {
         let ids = self.entity(topic).and_then(Entity::topic).map(|topic| topic.subscriptions.values());
         ids.into_iter().flatten().filter_map(|id| self.entity(*id))
+    }
+
+    /// Every entity after a path: queues and topics in the order of their names, each topic followed by
+    /// its subscriptions. Costs what is looked at, wherever it begins.
+    pub fn walk(&self, after: Option<&EntityPath>) -> impl Iterator<Item = &Arc<Entity>> {
+        let whole = |id: EntityId| {
+            let entity = self.by_id.get(&id).into_iter();
+            entity.chain(self.subscriptions_after(id, None))
+        };
+        let begun = after.and_then(|path| Some((*self.names.get(&path.name)?, path.subscription.as_ref())));
+        let begun = begun.into_iter().flat_map(|(id, name)| self.subscriptions_after(id, name));
+        let from = after.map_or(Bound::Unbounded, |path| Bound::Excluded(&path.name));
+        let rest = self.names.range((from, Bound::Unbounded));
+        begun.chain(rest.flat_map(move |(_, id)| whole(*id)))
+    }
+
+    fn subscriptions_after(
+        &self,
+        topic: EntityId,
+        after: Option<&SubscriptionName>,
+    ) -> impl Iterator<Item = &Arc<Entity>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let topic = self.entity(topic).and_then(Entity::topic);
+        let ids = topic.map(|topic| topic.subscriptions.range((from, Bound::Unbounded)));
+        ids.into_iter().flatten().filter_map(|(_, id)| self.by_id.get(id))
+    }
+
+    /// The entity with this number, to be kept: later changes are made to a copy.
+    #[must_use]
+    pub fn shared(&self, id: EntityId) -> Option<&Arc<Entity>> {
+        self.by_id.get(&id)
     }
 
     /// How many queues and topics there are.

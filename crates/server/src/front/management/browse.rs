@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use vorrang_amqp::message::Message;
 use vorrang_amqp::value::{ListBuilder, Map};
-use vorrang_broker::api::{Operation, Question};
+use vorrang_broker::api::{Only, Operation, Question};
 use vorrang_broker::shard::Body;
 use vorrang_engine::Sequence;
 use vorrang_engine::command::Selection;
@@ -26,6 +26,7 @@ pub(super) fn peek(arguments: &Arguments, context: &Context<'_>) -> Result<Plan,
         from: Sequence(clamped(arguments.required_integer("from-sequence-number")?)),
         max: usize::try_from(arguments.required_count("message-count")?).unwrap_or(usize::MAX),
         session: arguments.session()?,
+        only: Only::default(),
     };
     let reading = Reading::Peeked {
         omit_body: arguments.flag("omit-message-body")?,
