@@ -2,12 +2,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "the server is where the clock is read")]
 
+pub mod caller;
+pub mod date;
 pub mod definitions;
 pub mod duration;
 pub mod front;
 pub mod http;
 pub mod listener;
-pub mod operator;
 pub mod root_key;
 pub mod serve;
 pub mod settings;

@@ -16,13 +16,13 @@ use vorrang_broker::shard::{self, Broker, OpenError, Stopped};
 use vorrang_engine::entity::authorization::{AuthorizationRule, Rights, Secret};
 use vorrang_log::disk::{Disk, DiskError, RealDisk};
 
+use crate::caller::{Caller, Unanswered};
 use crate::definitions::{apply, emulator};
 use crate::front::connection::{self, wall_time};
 use crate::front::door::Shared;
 use crate::front::message::StoredMessages;
-use crate::http::{self, ServeWebSocket};
+use crate::http::{self, ServeWebSocket, Site};
 use crate::listener::{Accepted, BindError, Listener};
-use crate::operator::{Operator, Unanswered};
 use crate::root_key;
 use crate::settings::Settings;
 use crate::stop::{Stop, StopSwitch};
@@ -131,6 +131,9 @@ struct Doors {
     https: Listener,
 }
 
+/// What the namespace is called; there is one, under the name test modules know from the emulator.
+const NAMESPACE: &str = "sbemulatorns";
+
 /// Runs the broker until `stop`, calling `on_ready` once clients can connect.
 pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Ready)) -> Result<(), Error> {
     let folder = settings.data_dir.clone();
@@ -140,7 +143,7 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
     let root_key =
         if settings.dev { root_key::EMULATOR_KEY.to_owned() } else { root_key::load_or_generate(&folder)? };
     let broker = open_broker(&disk, &folder, &root_key)?;
-    let operator = Operator::connect(&broker)?;
+    let operator = Caller::operator(&broker)?;
     if let Some(path) = &settings.emulator_config {
         apply_emulator_config(path, &operator).await?;
     }
@@ -196,7 +199,7 @@ fn open_broker(disk: &Arc<dyn Disk>, folder: &Path, root_key: &str) -> Result<Br
     Ok(broker)
 }
 
-async fn apply_emulator_config(path: &Path, operator: &Operator) -> Result<(), Error> {
+async fn apply_emulator_config(path: &Path, operator: &Caller) -> Result<(), Error> {
     let unreadable = |source| Error::DefinitionsFile { path: path.to_path_buf(), source };
     let text = fs::read_to_string(path).map_err(unreadable)?;
     let definitions = emulator::parse(&text)
@@ -242,6 +245,13 @@ fn serve_doors(
     stop: &Stop,
 ) -> JoinSet<()> {
     let handshake_max = settings.bounds.handshake_max;
+    let router = http::router(Arc::new(Site {
+        broker: shared.broker.clone(),
+        namespace: NAMESPACE.to_owned(),
+        started: wall_time(),
+        dev: settings.dev,
+        stop: stop.clone(),
+    }));
     let mut serving = JoinSet::new();
     serving.spawn(doors.amqp.serve(stop.clone(), {
         let (shared, stop) = (Arc::clone(shared), stop.clone());
@@ -271,11 +281,12 @@ fn serve_doors(
     }));
     serving.spawn(doors.http.serve(stop.clone(), {
         let (shared, stop) = (Arc::clone(shared), stop.clone());
+        let router = router.clone();
         move |accepted: Accepted| {
-            let router = http::router(websocket_server(&shared, accepted.peer, &stop));
-            let stop = stop.clone();
+            let websocket = websocket_server(&shared, accepted.peer, &stop);
+            let (router, stop) = (router.clone(), stop.clone());
             async move {
-                http::serve(accepted.stream, router, handshake_max, stop).await;
+                http::serve(accepted.stream, router, websocket, handshake_max, stop).await;
                 drop(accepted.place);
             }
         }
@@ -283,12 +294,12 @@ fn serve_doors(
     serving.spawn(doors.https.serve(stop.clone(), {
         let (shared, stop, acceptor) = (Arc::clone(shared), stop.clone(), acceptor.clone());
         move |accepted: Accepted| {
-            let router = http::router(websocket_server(&shared, accepted.peer, &stop));
-            let (stop, acceptor) = (stop.clone(), acceptor.clone());
+            let websocket = websocket_server(&shared, accepted.peer, &stop);
+            let (router, stop, acceptor) = (router.clone(), stop.clone(), acceptor.clone());
             async move {
                 let Accepted { stream, peer, place } = accepted;
                 match timeout(handshake_max, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => http::serve(stream, router, handshake_max, stop).await,
+                    Ok(Ok(stream)) => http::serve(stream, router, websocket, handshake_max, stop).await,
                     Ok(Err(error)) => debug!(%peer, %error, "no TLS handshake"),
                     Err(_) => debug!(%peer, "the TLS handshake took too long"),
                 }

@@ -458,7 +458,9 @@ impl World {
                         Outcome::Received(messages.len())
                     }
                     Answer::Found(_)
-                    | Answer::Entities(_)
+                    | Answer::Subscription(_)
+                    | Answer::Listed(_)
+                    | Answer::Namespace { .. }
                     | Answer::Sessions(_)
                     | Answer::Explained(_)
                     | Answer::Surveyed(_)

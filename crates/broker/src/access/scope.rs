@@ -61,7 +61,8 @@ impl Scope {
     /// The place `segment` below this one.
     #[must_use]
     pub fn join(&self, segment: &str) -> Scope {
-        Scope(fold(&format!("{}/{segment}", self.0)).into_boxed_str())
+        let path = if self.0.is_empty() { segment.to_owned() } else { format!("{}/{segment}", self.0) };
+        Scope(fold(&path).into_boxed_str())
     }
 
     /// The place of an entity, or of its sub-queue.

@@ -9,7 +9,7 @@ use vorrang_engine::browse::Peeked;
 use vorrang_engine::entity::Entity;
 use vorrang_engine::explain::Explanation;
 use vorrang_engine::survey::Survey;
-use vorrang_engine::{Delivery, EntityId, MailboxId, Refusal, Reply, SessionId, Timestamp};
+use vorrang_engine::{Counts, Delivery, EntityId, MailboxId, Refusal, Reply, SessionId, Timestamp};
 use vorrang_log::{NoRoom, Pressure};
 
 /// Something that happened, for one connection.
@@ -105,7 +105,7 @@ pub struct Found {
     pub description: Arc<Entity>,
 }
 
-/// A message that was put aside, received by its number.
+/// A message that was received.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// The message.
@@ -142,13 +142,37 @@ pub struct Condition {
     pub room: Result<(), NoRoom>,
 }
 
+/// An entity as administrators see it: what it was told to be, and what is counted about it.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Everything about it.
+    pub entity: Arc<Entity>,
+    /// When it was last used, to the second.
+    pub accessed: Timestamp,
+    /// Bytes against its quota; a subscription's are counted with its topic.
+    pub size: u64,
+    /// Messages in its main mailbox; for a topic those that are scheduled.
+    pub main: Counts,
+    /// Messages in its dead-letter queue.
+    pub dead_letter: Counts,
+    /// Messages in its transfer dead-letter queue.
+    pub transfer_dead_letter: Counts,
+}
+
 /// Answers to questions.
 #[derive(Debug)]
 pub enum Answer {
     /// The entity that was looked up.
     Found(Found),
+    /// A subscription, asked for its rules.
+    Subscription(Arc<Entity>),
     /// Entities, in the order of their names.
-    Entities(Vec<Arc<Entity>>),
+    Listed(Vec<Listed>),
+    /// How many queues and topics there are.
+    Namespace {
+        /// Both together.
+        entities: usize,
+    },
     /// Messages that were looked at.
     Peeked(Peeked),
     /// Why a message waits.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use vorrang_engine::command::{ReceiveMode, Selection, Settlement};
-use vorrang_engine::entity::{self, EntityPath};
+use vorrang_engine::entity::{self, EntityPath, RuleName};
 use vorrang_engine::survey::Detail;
 use vorrang_engine::{
     EntityId, Incoming, Level, LockToken, MailboxId, MessageState, Sequence, SessionId, Span, Timestamp,
@@ -247,7 +247,9 @@ pub struct Only {
 /// What can be asked without changing anything.
 #[derive(Debug)]
 pub enum Question {
-    /// An entity with its description and rules.
+    /// The namespace itself.
+    Namespace,
+    /// An entity with its description, rules and counts.
     Entity {
         /// Its path.
         path: EntityPath,
@@ -279,6 +281,13 @@ pub enum Question {
     Rules {
         /// The subscription's path.
         subscription: EntityPath,
+    },
+    /// The same for those who administer it: all its rules, or one that a permission may be limited to.
+    RuleDescriptions {
+        /// The subscription's path.
+        subscription: EntityPath,
+        /// The one; none for all.
+        rule: Option<RuleName>,
     },
     /// Messages by number, whatever their state. Answered by [`Answer::Peeked`](super::Answer).
     Peek {
@@ -440,7 +449,10 @@ impl Operation {
 impl Question {
     fn action(&self) -> Action {
         match self {
-            Question::Entity { .. } | Question::SurveyEntity { .. } => Action::ReadEntity,
+            Question::Namespace
+            | Question::Entity { .. }
+            | Question::RuleDescriptions { .. }
+            | Question::SurveyEntity { .. } => Action::ReadEntity,
             Question::Queues { .. }
             | Question::Topics { .. }
             | Question::Subscriptions { .. }
@@ -460,6 +472,10 @@ impl Question {
             | Question::SurveyEntity { path, .. }
             | Question::Rules { subscription: path } => Place::At(Scope::of_entity(path)),
             Question::Survey { .. } | Question::Condition => Place::At(Scope::namespace()),
+            Question::RuleDescriptions { subscription, rule } => {
+                Place::At(rule_scope(&Scope::of_entity(subscription), rule.as_ref()))
+            }
+            Question::Namespace => Place::At(Scope::namespace().join("$namespaceinfo")),
             Question::Queues { .. } => Place::At(Scope::resources("queues")),
             Question::Topics { .. } => Place::At(Scope::resources("topics")),
             Question::Subscriptions { topic, .. } => Place::At(Scope::of_entity(topic).join("subscriptions")),
@@ -484,20 +500,38 @@ fn administration_action(request: &entity::Request) -> Action {
     }
 }
 
+/// A rule is a place of its own within its subscription: some clients sign a token for just one.
 fn administration_scope(request: &entity::Request) -> Scope {
-    let path = match request {
+    let (path, rule) = match request {
         entity::Request::CreateQueue { name, .. } | entity::Request::CreateTopic { name, .. } => {
-            EntityPath::of(name.clone())
+            (EntityPath::of(name.clone()), None)
         }
-        entity::Request::CreateSubscription { topic, name: subscription, .. }
-        | entity::Request::CreateRule { topic, subscription, .. }
-        | entity::Request::UpdateRule { topic, subscription, .. }
-        | entity::Request::DeleteRule { topic, subscription, .. } => {
-            EntityPath::of_subscription(topic.clone(), subscription.clone())
+        entity::Request::CreateSubscription { topic, name, .. } => {
+            (EntityPath::of_subscription(topic.clone(), name.clone()), None)
         }
-        entity::Request::Update { path, .. } | entity::Request::Delete { path } => path.clone(),
+        entity::Request::CreateRule { topic, subscription, rule }
+        | entity::Request::UpdateRule { topic, subscription, rule } => {
+            (EntityPath::of_subscription(topic.clone(), subscription.clone()), Some(&rule.name))
+        }
+        entity::Request::DeleteRule { topic, subscription, rule } => {
+            (EntityPath::of_subscription(topic.clone(), subscription.clone()), Some(rule))
+        }
+        entity::Request::Update { path, .. } | entity::Request::Delete { path } => (path.clone(), None),
     };
-    Scope::of_entity(&path)
+    let scope = Scope::of_entity(&path);
+    match rule {
+        None => scope,
+        Some(rule) => rule_scope(&scope, Some(rule)),
+    }
+}
+
+/// The place of a subscription's rules, or of one of them.
+fn rule_scope(subscription: &Scope, rule: Option<&RuleName>) -> Scope {
+    let rules = subscription.join("rules");
+    match rule {
+        None => rules,
+        Some(rule) => rules.join(rule.key()),
+    }
 }
 
 /// Entities that an administrative request makes others send to: whoever asks must be allowed to send

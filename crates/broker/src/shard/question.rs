@@ -2,12 +2,12 @@
 
 use super::payload::Source;
 use super::peer::PeerId;
-use crate::api::{Answer, Condition, Only, Question, Refused};
+use crate::api::{Answer, Condition, Listed, Only, Question, Refused};
 use std::sync::Arc;
 use vorrang_engine::browse::Peek;
-use vorrang_engine::entity::{Entity, EntityPath, Kind};
+use vorrang_engine::entity::{Entity, EntityPath, Kind, SubQueue};
 use vorrang_engine::survey::{Page, Survey};
-use vorrang_engine::{State, Timestamp};
+use vorrang_engine::{MailboxId, State, Timestamp};
 
 /// Entities listed in one answer; more are cut.
 const ENTITIES_MAX: usize = 1_000;
@@ -23,17 +23,19 @@ pub(super) fn answer(
     let catalogue = state.catalogue();
     let list = |kind: fn(&Kind) -> bool, skip: usize, top: usize| {
         let entities = catalogue.entities().filter(|entity| kind(&entity.kind));
-        Answer::Entities(page(entities, skip, top))
+        Answer::Listed(page(state, entities, skip, top))
     };
     match question {
-        Question::Entity { path } | Question::Rules { subscription: path } => {
-            find(state, &path).map(|entity| Answer::Entities(vec![entity]))
+        Question::Namespace => Ok(Answer::Namespace { entities: catalogue.len() }),
+        Question::Entity { path } => Ok(Answer::Listed(vec![listed(state, find(state, &path)?)])),
+        Question::Rules { subscription } | Question::RuleDescriptions { subscription, .. } => {
+            Ok(Answer::Subscription(Arc::new(find(state, &subscription)?.clone())))
         }
         Question::Queues { skip, top } => Ok(list(|kind| matches!(kind, Kind::Queue(_)), skip, top)),
         Question::Topics { skip, top } => Ok(list(|kind| matches!(kind, Kind::Topic(_)), skip, top)),
         Question::Subscriptions { topic, skip, top } => {
             let topic = find(state, &topic)?;
-            Ok(Answer::Entities(page(catalogue.subscriptions(topic.id), skip, top)))
+            Ok(Answer::Listed(page(state, catalogue.subscriptions(topic.id), skip, top)))
         }
         Question::Peek { mailbox, from, max, session, only } => {
             let Only { state: wanted, level, filter } = only;
@@ -64,11 +66,28 @@ pub(super) fn answer(
     }
 }
 
-fn find(state: &State, path: &EntityPath) -> Result<Arc<Entity>, Refused> {
-    let found = state.catalogue().find(path).map(|entity| Arc::new(entity.clone()));
+fn find<'a>(state: &'a State, path: &EntityPath) -> Result<&'a Entity, Refused> {
+    let found = state.catalogue().find(path);
     found.ok_or_else(|| Refused::NotFound { path: path.to_string().into() })
 }
 
-fn page<'a>(entities: impl Iterator<Item = &'a Entity>, skip: usize, top: usize) -> Vec<Arc<Entity>> {
-    entities.skip(skip).take(top.min(ENTITIES_MAX)).map(|entity| Arc::new(entity.clone())).collect()
+fn page<'a>(
+    state: &State,
+    entities: impl Iterator<Item = &'a Entity>,
+    skip: usize,
+    top: usize,
+) -> Vec<Listed> {
+    entities.skip(skip).take(top.min(ENTITIES_MAX)).map(|entity| listed(state, entity)).collect()
+}
+
+fn listed(state: &State, entity: &Entity) -> Listed {
+    let counts = |part| state.counts(MailboxId::new(entity.id, part));
+    Listed {
+        entity: Arc::new(entity.clone()),
+        accessed: state.catalogue().idle().accessed(entity.id).unwrap_or(entity.created),
+        size: state.size(entity.id),
+        main: counts(SubQueue::Main),
+        dead_letter: counts(SubQueue::DeadLetter),
+        transfer_dead_letter: counts(SubQueue::TransferDeadLetter),
+    }
 }

@@ -8,7 +8,7 @@ use vorrang_engine::Refusal;
 use vorrang_engine::entity::{self, EntityPath, Request, Setting};
 
 use super::{Definitions, SubscriptionDefinition};
-use crate::operator::{Operator, Unanswered};
+use crate::caller::{Caller, Unanswered};
 
 /// Why a definition cannot be applied.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ impl Error {
 }
 
 /// Applies everything, or stops at the first thing that is refused.
-pub async fn apply(definitions: &Definitions, operator: &Operator) -> Result<(), Error> {
+pub async fn apply(definitions: &Definitions, operator: &Caller) -> Result<(), Error> {
     let mut forwards = Vec::new();
     for queue in &definitions.queues {
         let path = EntityPath::of(queue.name.clone());
@@ -70,7 +70,7 @@ pub async fn apply(definitions: &Definitions, operator: &Operator) -> Result<(),
 
 /// Creates the entity, or updates it if it exists.
 async fn ensure(
-    operator: &Operator,
+    operator: &Caller,
     path: EntityPath,
     create: Request,
     settings: Vec<Setting>,
@@ -85,7 +85,7 @@ async fn ensure(
 }
 
 async fn ensure_rules(
-    operator: &Operator,
+    operator: &Caller,
     topic: &entity::EntityName,
     subscription: &SubscriptionDefinition,
 ) -> Result<(), Error> {
@@ -110,7 +110,7 @@ async fn ensure_rules(
     Ok(())
 }
 
-async fn administer(operator: &Operator, path: &str, request: Request) -> Result<(), Error> {
+async fn administer(operator: &Caller, path: &str, request: Request) -> Result<(), Error> {
     match operator.ask(Operation::Administer(Box::new(request))).await? {
         Ok(_) => Ok(()),
         Err(refused) => Err(Error::Refused { path: path.to_owned(), refused }),

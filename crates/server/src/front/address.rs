@@ -57,7 +57,7 @@ impl Address {
 }
 
 /// Decodes `%xx` once; none if that is broken or not UTF-8.
-fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
     }

@@ -10,38 +10,38 @@ use vorrang_engine::Refusal;
 use vorrang_engine::entity;
 
 /// Conditions of AMQP and of Service Bus.
-pub(super) mod name {
-    pub(in crate::front) const ARGUMENT_ERROR: &str = "com.microsoft:argument-error";
-    pub(in crate::front) const ARGUMENT_OUT_OF_RANGE: &str = "com.microsoft:argument-out-of-range";
-    pub(in crate::front) const DECODE_ERROR: &str = "amqp:decode-error";
-    pub(in crate::front) const ENTITY_ALREADY_EXISTS: &str = "com.microsoft:entity-already-exists";
-    pub(in crate::front) const ENTITY_DISABLED: &str = "com.microsoft:entity-disabled";
-    pub(in crate::front) const INTERNAL_ERROR: &str = "amqp:internal-error";
-    pub(in crate::front) const MESSAGE_LOCK_LOST: &str = "com.microsoft:message-lock-lost";
-    pub(in crate::front) const MESSAGE_NOT_FOUND: &str = "com.microsoft:message-not-found";
-    pub(in crate::front) const MESSAGE_SIZE_EXCEEDED: &str = "amqp:link:message-size-exceeded";
-    pub(in crate::front) const NO_MATCHING_SUBSCRIPTION: &str = "com.microsoft:no-matching-subscription";
-    pub(in crate::front) const NOT_ALLOWED: &str = "amqp:not-allowed";
-    pub(in crate::front) const NOT_FOUND: &str = "amqp:not-found";
-    pub(in crate::front) const NOT_IMPLEMENTED: &str = "amqp:not-implemented";
-    pub(in crate::front) const RESOURCE_LIMIT_EXCEEDED: &str = "amqp:resource-limit-exceeded";
-    pub(in crate::front) const SESSION_CANNOT_BE_LOCKED: &str = "com.microsoft:session-cannot-be-locked";
-    pub(in crate::front) const SESSION_LOCK_LOST: &str = "com.microsoft:session-lock-lost";
-    pub(in crate::front) const TIMEOUT: &str = "com.microsoft:timeout";
-    pub(in crate::front) const TRANSACTION_ROLLBACK: &str = "amqp:transaction:rollback";
-    pub(in crate::front) const UNAUTHORIZED: &str = "amqp:unauthorized-access";
-    pub(in crate::front) const UNKNOWN_TRANSACTION: &str = "amqp:transaction:unknown-id";
+pub(crate) mod name {
+    pub(crate) const ARGUMENT_ERROR: &str = "com.microsoft:argument-error";
+    pub(crate) const ARGUMENT_OUT_OF_RANGE: &str = "com.microsoft:argument-out-of-range";
+    pub(crate) const DECODE_ERROR: &str = "amqp:decode-error";
+    pub(crate) const ENTITY_ALREADY_EXISTS: &str = "com.microsoft:entity-already-exists";
+    pub(crate) const ENTITY_DISABLED: &str = "com.microsoft:entity-disabled";
+    pub(crate) const INTERNAL_ERROR: &str = "amqp:internal-error";
+    pub(crate) const MESSAGE_LOCK_LOST: &str = "com.microsoft:message-lock-lost";
+    pub(crate) const MESSAGE_NOT_FOUND: &str = "com.microsoft:message-not-found";
+    pub(crate) const MESSAGE_SIZE_EXCEEDED: &str = "amqp:link:message-size-exceeded";
+    pub(crate) const NO_MATCHING_SUBSCRIPTION: &str = "com.microsoft:no-matching-subscription";
+    pub(crate) const NOT_ALLOWED: &str = "amqp:not-allowed";
+    pub(crate) const NOT_FOUND: &str = "amqp:not-found";
+    pub(crate) const NOT_IMPLEMENTED: &str = "amqp:not-implemented";
+    pub(crate) const RESOURCE_LIMIT_EXCEEDED: &str = "amqp:resource-limit-exceeded";
+    pub(crate) const SESSION_CANNOT_BE_LOCKED: &str = "com.microsoft:session-cannot-be-locked";
+    pub(crate) const SESSION_LOCK_LOST: &str = "com.microsoft:session-lock-lost";
+    pub(crate) const TIMEOUT: &str = "com.microsoft:timeout";
+    pub(crate) const TRANSACTION_ROLLBACK: &str = "amqp:transaction:rollback";
+    pub(crate) const UNAUTHORIZED: &str = "amqp:unauthorized-access";
+    pub(crate) const UNKNOWN_TRANSACTION: &str = "amqp:transaction:unknown-id";
 }
 
 /// A refusal in the words of the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(crate) struct Told {
     /// What programs act on.
-    pub(super) condition: &'static str,
+    pub(crate) condition: &'static str,
     /// The same for `$management`, as an HTTP-like status.
-    pub(super) status: i32,
+    pub(crate) status: i32,
     /// What people read.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Told {
@@ -56,7 +56,7 @@ impl Told {
 }
 
 /// Says why something was refused; `path` is the entity as the client knows it.
-pub(super) fn told(refused: &Refused, path: &str) -> Told {
+pub(crate) fn told(refused: &Refused, path: &str) -> Told {
     match refused {
         Refused::Denied(denied) => unauthorized(denied),
         Refused::Impossible(refusal) => impossible(refusal, path),

@@ -4,10 +4,10 @@
 //! frames. It decides nothing about messages: that is the engine's; and nothing about rights: those are
 //! checked behind the broker's API, whatever the front believes.
 
-mod address;
+pub(crate) mod address;
 mod attach;
 mod cbs;
-mod condition;
+pub(crate) mod condition;
 pub mod connection;
 mod coordinator;
 pub mod door;

@@ -1,10 +1,19 @@
-//! HTTP doors: health for probes, and the WebSocket upgrade that carries AMQP.
+//! HTTP doors: health for probes, the WebSocket upgrade that carries AMQP, and what asks the broker.
 //!
 //! One router serves both the plain and the TLS port. Connections are HTTP/1.1, their heads are
-//! read within a deadline, and bodies are bounded where they are read.
+//! read within a deadline, and bodies are bounded where they are read ([`body`]).
+//!
+//! A door is a module with `pub(super) fn routes() -> Router<Arc<Site>>`, merged in [`router`] by one
+//! line. Its handlers take `State<Arc<Site>>`, learn who asks from [`sas`], ask the broker through a
+//! [`Caller`](crate::caller::Caller) as that principal, and answer what goes wrong with a
+//! [`Fault`](fault::Fault).
 
 pub mod api;
+pub mod body;
+pub mod escape;
+pub mod fault;
 mod health;
+pub mod sas;
 mod websocket;
 
 use std::future::Future;
@@ -15,10 +24,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{any, get};
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tower::ServiceExt as _;
 use tracing::debug;
+use vorrang_broker::shard::Broker;
+use vorrang_engine::Timestamp;
 
 use crate::stop::Stop;
 use crate::transport::WebSocketStream;
@@ -27,23 +39,47 @@ use crate::transport::WebSocketStream;
 pub type ServeWebSocket =
     Arc<dyn Fn(WebSocketStream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// All routes; `serve_websocket` takes over a connection once it is upgraded.
-pub fn router(serve_websocket: ServeWebSocket) -> Router {
+/// What all HTTP doors work with.
+#[derive(Debug)]
+pub struct Site {
+    /// Everything behind the doors: its keys, its payloads, connections to it.
+    pub broker: Broker,
+    /// What the namespace is called where a name is expected.
+    pub namespace: String,
+    /// When this server started.
+    pub started: Timestamp,
+    /// Development mode.
+    pub dev: bool,
+    /// Told when the server stops: long waits must end then.
+    pub stop: Stop,
+}
+
+/// All routes. The WebSocket upgrade finds its [`ServeWebSocket`] among the request's extensions.
+pub fn router(site: Arc<Site>) -> Router {
     Router::new()
         .route("/health", get(health::emulator))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/$servicebus/websocket", any(websocket::upgrade))
         .route("/$servicebus/websocket/", any(websocket::upgrade))
-        .with_state(serve_websocket)
+        // Doors are merged here, one line each.
+        .with_state(site)
 }
 
 /// Serves one HTTP connection until it ends, is upgraded, or the server stops.
-pub async fn serve<S>(stream: S, router: Router, head_max: Duration, mut stop: Stop)
-where
+pub async fn serve<S>(
+    stream: S,
+    router: Router,
+    serve_websocket: ServeWebSocket,
+    head_max: Duration,
+    mut stop: Stop,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&serve_websocket));
+        router.clone().oneshot(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_max)

@@ -1,6 +1,6 @@
 //! The upgrade at `/$servicebus/websocket`: both subprotocol names the SDKs use are accepted and echoed.
 
-use axum::extract::State;
+use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::Response;
 
@@ -14,7 +14,10 @@ const SUBPROTOCOLS: [&str; 2] = ["AMQPWSB10", "amqp"];
 const MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Switches to WebSocket and hands the stream over.
-pub(super) async fn upgrade(State(serve): State<ServeWebSocket>, upgrade: WebSocketUpgrade) -> Response {
+pub(super) async fn upgrade(
+    Extension(serve): Extension<ServeWebSocket>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     upgrade
         .protocols(SUBPROTOCOLS)
         .max_message_size(MESSAGE_BYTES_MAX)

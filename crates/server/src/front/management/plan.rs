@@ -171,8 +171,8 @@ impl Reading {
             (Reading::Sessions { skip }, Answered::Answer(Answer::Sessions(found))) => {
                 sessions::listed(&found, skip).into()
             }
-            (Reading::Rules { skip, top }, Answered::Answer(Answer::Entities(entities))) => {
-                rules::listed(&entities, skip, top).into()
+            (Reading::Rules { skip, top }, Answered::Answer(Answer::Subscription(found))) => {
+                rules::listed(&found, skip, top).into()
             }
             (reading, answered) => unexpected(&reading, &answered).into(),
         }

@@ -1,7 +1,5 @@
 //! A subscription's rules: added, removed, listed.
 
-use std::sync::Arc;
-
 use vorrang_amqp::value::{ListBuilder, Map, Value};
 use vorrang_broker::api::{Operation, Question};
 use vorrang_engine::entity::{self, Entity, EntityName, EntityPath, RuleName, SubscriptionName};
@@ -48,9 +46,8 @@ pub(super) fn list(arguments: &Arguments, context: &Context<'_>) -> Result<Plan,
 }
 
 /// A page of rules, in the order of their creation.
-pub(super) fn listed(entities: &[Arc<Entity>], skip: u32, top: u32) -> Response {
-    let subscriptions = entities.iter().filter_map(|entity| entity.subscription());
-    let rules = subscriptions.flat_map(|subscription| subscription.rules.values());
+pub(super) fn listed(found: &Entity, skip: u32, top: u32) -> Response {
+    let rules = found.subscription().into_iter().flat_map(|subscription| subscription.rules.values());
     let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let mut list = ListBuilder::default();
     for rule in rules.skip(place(skip)).take(place(top)) {

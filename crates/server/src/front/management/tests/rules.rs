@@ -67,7 +67,7 @@ impl Rules {
         let Operation::Ask(Question::Rules { subscription: path }) = plan.operation else { panic!() };
         assert_eq!(path, EntityPath::parse("news/subscriptions/all").unwrap());
         let found = Arc::new(self.0.find(&path).unwrap().clone());
-        let answered = Answered::Answer(Answer::Entities(vec![found]));
+        let answered = Answered::Answer(Answer::Subscription(found));
         let (status, _, body) = read_reaction(&plan.reading.react(answered, &|_| Err(String::new())));
         if status == 204 {
             assert_eq!(body, Map::EMPTY);
