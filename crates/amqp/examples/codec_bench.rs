@@ -18,6 +18,7 @@ use bytes::{Bytes, BytesMut};
 use fe2o3_amqp_types::performatives as other;
 use vorrang_amqp::descriptor;
 use vorrang_amqp::encode::Encode;
+use vorrang_amqp::frame::plain_transfer;
 use vorrang_amqp::message::{Changes, Header, Message, MessageId, Properties};
 use vorrang_amqp::message::{put_data, put_header, put_map_section, put_properties};
 use vorrang_amqp::performative::{DeliveryState, DeliveryTag, Disposition, Flow, LinkFlow, Role, Transfer};
@@ -134,6 +135,11 @@ fn decoding() {
             black_box(&serde_amqp::from_slice::<other::Transfer>(black_box(&frame[8..])));
         });
         report(&format!("transfer frame decode, {body_bytes} B body"), ours, Some(theirs));
+        assert!(plain_transfer(&frame).is_some());
+        let ours = measure(|| {
+            black_box(&plain_transfer(black_box(&frame)));
+        });
+        report(&format!("transfer decode as a connection does it, {body_bytes} B"), ours, Some(theirs));
     }
     let frame = frame_bytes(FrameBody::Disposition(disposition()));
     let ours = measure(|| {

@@ -127,6 +127,34 @@ fn frame_header(frame: &[u8], expected_type: u8) -> Result<(usize, u16), DecodeE
     Ok((length, u16::from_be_bytes([channel_high, channel_low])))
 }
 
+/// The transfer in a whole frame, its channel, and where its payload begins; nothing if it is written in an unusual
+/// way, which [`Frame::decode`] understands.
+///
+/// Nearly all frames are transfers; reading them here spares them the way through [`Frame`], which is large because
+/// it can be anything.
+#[inline]
+pub fn plain_transfer(frame: &[u8]) -> Option<(u16, Transfer, usize)> {
+    let [
+        _,
+        _,
+        _,
+        _,
+        2,
+        FRAME_TYPE_AMQP,
+        high,
+        low,
+        code::DESCRIBED,
+        code::SMALL_ULONG,
+        TRANSFER,
+        fields @ ..,
+    ] = frame
+    else {
+        return None;
+    };
+    let (transfer, payload) = quick::transfer(fields)?;
+    Some((u16::from_be_bytes([*high, *low]), transfer, frame.len().saturating_sub(payload.len())))
+}
+
 impl Frame {
     /// Reads one whole frame: as many bytes as [`frame_size`] said, header included.
     pub fn decode(mut frame: Bytes) -> Result<Self, DecodeError> {

@@ -7,12 +7,8 @@ use super::limits::FrameLimit;
 use super::time::Millis;
 use super::violation::Violation;
 use super::{Connection, Event};
-use crate::constructor as code;
-use crate::decode::quick;
-use crate::descriptor;
 use crate::error::DecodeError;
-use crate::frame::{FRAME_TYPE_AMQP, Frame, FrameBody, SASL_FRAME_BYTES_MAX, SaslFrame, frame_size};
-use crate::performative::Transfer;
+use crate::frame::{Frame, FrameBody, SASL_FRAME_BYTES_MAX, SaslFrame, frame_size, plain_transfer};
 use crate::protocol_header::PROTOCOL_HEADER_BYTES;
 
 /// What is left after [`Connection::receive`].
@@ -176,7 +172,8 @@ impl Connection {
                 Ok(Some(size)) => size.min(self.inbox.len()),
                 _ => self.inbox.len(),
             };
-            let quick = if self.phase == Phase::Open { quick_transfer(&self.inbox, size) } else { None };
+            let open = self.phase == Phase::Open;
+            let quick = self.inbox.get(..size).filter(|_| open).and_then(plain_transfer);
             let handled = match quick {
                 Some((channel, mut transfer, payload)) => {
                     let mut frame = self.inbox.split_to(size);
@@ -256,34 +253,6 @@ fn cut_frames(input: &mut BytesMut, limit: FrameLimit, count: u32) -> Result<Opt
         return Ok(None);
     }
     Ok(Some(input.split_to(end).freeze()))
-}
-
-/// The transfer in the frame at the start of `inbox`, its channel, and where its payload begins.
-///
-/// Nearly all frames are transfers; reading them here spares them the way through [`Frame`], which is large because
-/// it can be anything.
-#[inline]
-fn quick_transfer(inbox: &[u8], size: usize) -> Option<(u16, Transfer, usize)> {
-    const TRANSFER: u8 = descriptor::TRANSFER.code;
-    let [
-        _,
-        _,
-        _,
-        _,
-        2,
-        FRAME_TYPE_AMQP,
-        high,
-        low,
-        code::DESCRIBED,
-        code::SMALL_ULONG,
-        TRANSFER,
-        fields @ ..,
-    ] = inbox.get(..size)?
-    else {
-        return None;
-    };
-    let (transfer, payload) = quick::transfer(fields)?;
-    Some((u16::from_be_bytes([*high, *low]), transfer, size.saturating_sub(payload.len())))
 }
 
 fn name(body: &FrameBody) -> &'static str {
