@@ -3,7 +3,7 @@
 //! Slow, and meant for tests, fuzzing and `doctor`. Everything that is kept twice for speed is compared
 //! with the thing itself here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{EntityId, MailboxId, Region, Sequence};
 use crate::level::Level;
@@ -267,6 +267,11 @@ impl Audit<'_> {
             }
         }
         let timers = &self.state.timers;
+        let runs = self.state.mailboxes.values().flat_map(|mailbox| mailbox.lanes.iter());
+        let runs = runs.flat_map(|(_, lane)| lane.runs());
+        let cold: BTreeSet<_> =
+            runs.filter(|run| run.soonest != Timestamp::NEVER).map(|run| (run.soonest, run.id)).collect();
+        self.expect(timers.cold == cold, || format!("runs watched: {:?}, not {cold:?}", timers.cold));
         let counts = (timers.expiry.len(), timers.due.len());
         self.expect(counts == (expiry, due), || format!("{counts:?} timers for {:?}", (expiry, due)));
     }

@@ -354,14 +354,14 @@ pub struct Relocation {
     pub to: Location,
 }
 
-/// A stretch of a lane that was written to disk.
+/// A stretch of a lane that was written to disk. What has changed since stays in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chill {
     /// The mailbox.
     pub mailbox: MailboxId,
     /// The lane.
     pub level: Level,
-    /// The run's number, never used before.
+    /// The run's number, never used before; the following ones are those of its later records.
     pub run: RunId,
     /// The messages in lane order, with the places their payloads have now.
     pub records: Vec<ColdRecord>,

@@ -59,6 +59,9 @@ pub struct Limits {
     pub hops_max: u8,
     /// Records moved, chilled or warmed by one command; more are refused.
     pub cold_records_max: usize,
+    /// Records of a command of which some changed meanwhile: a shorter stretch between two of those is not
+    /// worth a run of its own and stays in memory.
+    pub cold_run_min: usize,
     /// Ready messages at the front of a lane below which the next of a cold run are asked for.
     pub warm_below: u32,
     /// How many records to ask for then.
@@ -93,6 +96,7 @@ impl Default for Limits {
             transaction_time_max: Span::minutes(2),
             hops_max: 4,
             cold_records_max: 100_000,
+            cold_run_min: 32,
             warm_below: 512,
             warm_batch: 2_048,
         }

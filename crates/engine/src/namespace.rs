@@ -235,7 +235,7 @@ impl State {
             }
         }
         for run in mailbox.lanes.iter().flat_map(|(_, lane)| lane.runs()) {
-            self.runs.remove(&run.id);
+            self.forget_run(run.id, run.soonest);
             for (region, count) in &run.regions {
                 self.regions.release(*region, u64::from(*count));
             }

@@ -13,6 +13,7 @@ use crate::effect::Outcome;
 use crate::entity::{Catalogue, Entity};
 use crate::fact::Fact;
 use crate::id::{EntityId, MailboxId, ReceiverId, Region, RunId, Sequence};
+use crate::lane::Run;
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::lock::LockTable;
@@ -76,11 +77,22 @@ pub(crate) struct Identity {
 pub(crate) struct Timers {
     /// Messages that expire.
     pub(crate) expiry: BTreeSet<(Timestamp, MailboxId, Sequence)>,
+    /// Runs on disk, by when the first of their messages may expire.
+    pub(crate) cold: BTreeSet<(Timestamp, RunId)>,
     /// Scheduled and delayed messages.
     pub(crate) due: BTreeSet<(Timestamp, MailboxId, Sequence)>,
     pub(crate) session_locks: BTreeSet<(Timestamp, Handle)>,
     /// Clients waiting for a session.
     pub(crate) accepts: BTreeSet<(Timestamp, ReceiverId, MailboxId)>,
+}
+
+impl Timers {
+    /// Watches a run on disk for messages that expire.
+    pub(crate) fn watch_run(&mut self, run: &Run) {
+        if run.soonest != Timestamp::NEVER {
+            self.cold.insert((run.soonest, run.id));
+        }
+    }
 }
 
 /// Who can be next in line.
@@ -247,12 +259,14 @@ impl State {
                 self.apply_chilled(*mailbox, *level, *run, records)
             }
             Fact::Warmed { run, records } => self.apply_warmed(*run, records),
+            Fact::Plucked { run, records, soonest } => self.apply_plucked(*run, records, *soonest),
             Fact::RestoredNamespace { .. }
             | Fact::RestoredEntity { .. }
             | Fact::RestoredMailbox(_)
             | Fact::RestoredSession(_)
             | Fact::RestoredMessage(_)
-            | Fact::RestoredRun(_) => self.apply_restored(fact),
+            | Fact::RestoredRun(_)
+            | Fact::RestoredGaps(_) => self.apply_restored(fact),
             Fact::EntityUsed { entity, at } => {
                 self.catalogue.touch(*entity, *at);
                 Some(())
@@ -288,6 +302,7 @@ impl State {
         [
             self.locks.first().map(|lock| lock.until),
             timers.expiry.first().map(|(at, ..)| *at),
+            timers.cold.first().map(|(at, _)| *at),
             timers.due.first().map(|(at, ..)| *at),
             timers.session_locks.first().map(|(at, _)| *at),
             timers.accepts.first().map(|(at, ..)| *at),

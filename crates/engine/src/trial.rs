@@ -45,6 +45,13 @@ impl Payloads for Stored {
     }
 }
 
+impl Stored {
+    /// Keeps the records of a run, as an extent's index would.
+    pub(crate) fn keep_run(&mut self, run: RunId, records: Vec<ColdRecord>) {
+        self.runs.insert(run, records);
+    }
+}
+
 pub(crate) struct Trial {
     pub(crate) state: State,
     pub(crate) now: Timestamp,

@@ -69,12 +69,14 @@ facts! {
         24 => Warmed { run, records },
         25 => RestoredNamespace { seed, generation, tokens, next_entity, next_rule, now },
         26 => RestoredEntity { entity, accessed },
+        31 => Plucked { run, records, soonest },
     }
     boxed {
         27 => RestoredMailbox,
         28 => RestoredSession,
         29 => RestoredMessage,
         30 => RestoredRun,
+        32 => RestoredGaps,
     }
     volatile {
         EntityUsed,

@@ -15,8 +15,8 @@ use vorrang_engine::entity::{
     Status, SubscriptionDescription, SubscriptionName, TopicDescription,
 };
 use vorrang_engine::fact::{
-    Arrival, DeadLetterCause, Details, Fact, Payload, ReceiveMode, RelayCause, RemovalCause, RestoredMailbox,
-    RestoredMessage, RestoredRun, RestoredSession, ReturnCause, Standing,
+    Arrival, DeadLetterCause, Details, Fact, Payload, ReceiveMode, RelayCause, RemovalCause, RestoredGaps,
+    RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, ReturnCause, Standing,
 };
 use vorrang_engine::message::{PropertyChange, PropertyValue};
 use vorrang_engine::{
@@ -26,7 +26,7 @@ use vorrang_engine::{
 use vorrang_filter::{Action, Correlation, Decimal, Filter, Sql, SystemProperty, Value};
 
 /// How many kinds [`Source::fact`] makes.
-pub(crate) const FACTS: u8 = 30;
+pub(crate) const FACTS: u8 = 32;
 
 /// Draws everything from bytes; when they are used up, zeros follow.
 pub(crate) struct Source<'a>(pub(crate) &'a [u8]);
@@ -496,6 +496,16 @@ impl Source<'_> {
                 size: self.small(),
                 deliveries: u16::from(self.byte()),
                 standing: self.standing(),
+            })),
+            31 => Fact::Plucked {
+                run: RunId(self.number()),
+                records: self.several(|source| (source.small(), source.cold())),
+                soonest: at,
+            },
+            32 => Fact::RestoredGaps(Box::new(RestoredGaps {
+                run: RunId(self.number()),
+                soonest: at,
+                gaps: self.several(Self::number),
             })),
             _ => Fact::RestoredRun(Box::new(RestoredRun {
                 mailbox,

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use vorrang_engine::command::Relocation;
 use vorrang_engine::fact::{
-    Arrival, DeadLetterCause, Details, Payload, ReceiveMode, RelayCause, RemovalCause, RestoredMailbox,
-    RestoredMessage, RestoredRun, RestoredSession, ReturnCause, Standing,
+    Arrival, DeadLetterCause, Details, Payload, ReceiveMode, RelayCause, RemovalCause, RestoredGaps,
+    RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, ReturnCause, Standing,
 };
 use vorrang_engine::id::{EntityId, MailboxId, ReceiverId, Region, RunId, SessionId};
 use vorrang_engine::level::LevelOrigin;
@@ -46,6 +46,7 @@ structures! {
     }
     Overlay { properties, system }
     Relocation { mailbox, sequence, from, to }
+    RestoredGaps { run, soonest, gaps }
     RestoredMailbox { mailbox, next_sequence, rescue, ids_seen }
     RestoredMessage { arrival, location, size, deliveries, standing }
     RestoredRun { mailbox, level, run, count, consumed, from, last, bytes, regions }

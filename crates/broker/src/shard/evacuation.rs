@@ -120,8 +120,8 @@ impl Evacuation {
     }
 }
 
-/// The way along one lane after the other. Only an unbroken stretch from the beginning of what follows
-/// the runs of a lane can leave memory.
+/// The way along one lane after the other. Only what follows the runs of a lane can leave memory, up to the
+/// first message that stays where it is. Unusual messages on the way stay in memory, beside the others.
 #[derive(Debug, Default)]
 struct Walk {
     lane: Option<(MailboxId, Level)>,
@@ -155,15 +155,15 @@ impl Walk {
             return;
         }
         self.enter((tenant.mailbox, tenant.level));
-        self.broken |= !tenant.plain || !(moves || in_extent);
+        self.broken |= !(moves || in_extent);
         if self.broken {
             self.between.clear();
         }
-        tenant.plain = !self.broken;
+        tenant.plain &= !self.broken;
         if moves {
             tenants.append(&mut self.between);
             tenants.push(tenant);
-        } else if !self.broken {
+        } else if tenant.plain {
             self.between.push(tenant);
         }
     }
@@ -195,12 +195,12 @@ impl Tenant {
 
 /// The stretches of plain messages that are worth leaving memory, written to the index.
 fn runs(moved: &[Tenant], extent: Region, index: &mut Index) -> Vec<Command> {
-    let together = |left: &Tenant, right: &Tenant| {
-        left.plain && right.plain && (left.mailbox, left.level) == (right.mailbox, right.level)
-    };
+    let plain: Vec<&Tenant> = moved.iter().filter(|tenant| tenant.plain).collect();
+    let same_lane =
+        |left: &&Tenant, right: &&Tenant| (left.mailbox, left.level) == (right.mailbox, right.level);
     let mut chills = Vec::new();
-    for stretch in moved.chunk_by(together).flat_map(|stretch| stretch.chunks(RECORDS_MAX)) {
-        let Some(Tenant { mailbox, level, plain: true, .. }) = stretch.first() else { continue };
+    for stretch in plain.chunk_by(same_lane).flat_map(|stretch| stretch.chunks(RECORDS_MAX)) {
+        let Some(Tenant { mailbox, level, .. }) = stretch.first() else { continue };
         if stretch.len() < RUN_MIN {
             continue;
         }

@@ -193,7 +193,7 @@ impl State {
     fn ask_for_cold(&self, mailbox: MailboxId, cold: Option<(Level, &Run)>, outcome: &mut Outcome) {
         let Some((level, run)) = cold.filter(|(_, run)| run.asked <= run.consumed) else { return };
         let from = run.consumed;
-        let count = self.limits.warm_batch.min(run.remaining());
+        let count = self.limits.warm_batch.min(run.unread());
         outcome.facts.push(Fact::WarmAsked { run: run.id, upto: from.saturating_add(count) });
         outcome.effects.push(Effect::Warm { mailbox, level, run: run.id, from, count });
     }

@@ -49,6 +49,8 @@ pub(crate) struct ColdReader<'a> {
     start: u32,
     /// The position of the first record not read yet.
     next: u32,
+    /// The position of the first record of the batch.
+    at: u32,
     batch: std::vec::IntoIter<ColdRecord>,
     ahead: Option<ColdRecord>,
 }
@@ -76,6 +78,7 @@ impl<'a> ColdReader<'a> {
             payloads,
             start: low,
             next: low,
+            at: low,
             batch: Vec::new().into_iter(),
             ahead: None,
         };
@@ -83,9 +86,10 @@ impl<'a> ColdReader<'a> {
         reader
     }
 
-    /// How many records of the run lie before the start.
+    /// How many messages of the run lie before the start.
     pub(crate) fn passed(&self) -> u32 {
-        self.start.saturating_sub(self.run.consumed)
+        let gaps = self.run.gaps.between(self.run.consumed, self.start);
+        self.start.saturating_sub(self.run.consumed).saturating_sub(gaps)
     }
 
     pub(crate) fn peek(&self) -> Option<Sequence> {
@@ -100,14 +104,26 @@ impl<'a> ColdReader<'a> {
     }
 
     fn advance(&mut self) {
+        loop {
+            self.read_on();
+            self.ahead = self.batch.next();
+            let position = self.at;
+            self.at = position.saturating_add(1);
+            if self.ahead.is_none() || !self.run.gaps.contains(position) {
+                return;
+            }
+        }
+    }
+
+    fn read_on(&mut self) {
         if self.batch.len() == 0 && self.next < self.run.count {
             let wanted = COLD_BATCH.min(self.run.count.saturating_sub(self.next));
             let records = self.payloads.cold_records(self.run.id, self.next, wanted);
             let read = u32::try_from(records.len()).unwrap_or(u32::MAX);
+            self.at = self.next;
             // Records that cannot be read now are passed over, not waited for.
             self.next = if read == 0 { self.run.count } else { self.next.saturating_add(read) };
             self.batch = records.into_iter();
         }
-        self.ahead = self.batch.next();
     }
 }

@@ -3,7 +3,7 @@
 use crate::command::Relocation;
 use crate::fact::{Arrival, Details};
 use crate::id::{MailboxId, Region, RunId};
-use crate::lane::{Head, Run};
+use crate::lane::{Gaps, Head, Run};
 use crate::level::{Level, LevelOrigin};
 use crate::payloads::ColdRecord;
 use crate::state::{Pump, State};
@@ -73,7 +73,10 @@ impl State {
             last: (last.eligible, last.sequence),
             bytes: records.iter().map(|record| u64::from(record.size)).sum(),
             regions,
+            soonest: records.iter().map(|record| record.expires).min()?,
+            gaps: Gaps::default(),
         };
+        self.timers.watch_run(&descriptor);
         let mailbox = self.mailboxes.get_mut(&id)?;
         mailbox.lanes.chill(level, &mut self.records, (&handles, &others), descriptor);
         for (handle, cold) in handles.iter().zip(records) {
@@ -99,23 +102,12 @@ impl State {
             if first.id != run || !known || mailbox.index.get(cold.sequence).is_some() {
                 return None;
             }
-            let over = first.remaining() <= 1;
-            // It was counted all the time: taking it in counts it again, so it is first taken off.
-            let size = u64::from(cold.size);
-            mailbox.counts.bytes = mailbox.counts.bytes.saturating_sub(size);
-            let account = mailbox.account;
-            if let Some(total) = self.sizes.get_mut(&account) {
-                *total = total.saturating_sub(size);
-            }
-            self.regions.uncount(cold.location.region());
-            let handle = self.admit(&arrival(id, level, cold), cold.location, cold.size)?;
+            let over = (first.remaining() <= 1).then_some(first.soonest);
+            let handle = self.take_back(id, level, cold)?;
             let mailbox = self.mailboxes.get_mut(&id)?;
             mailbox.lanes.warm(&mut self.records, handle);
-            if cold.expires != Timestamp::NEVER {
-                self.timers.expiry.insert((cold.expires, id, cold.sequence));
-            }
-            if over {
-                self.runs.remove(&run);
+            if let Some(soonest) = over {
+                self.forget_run(run, soonest);
             }
         }
         let mailbox = self.mailboxes.get_mut(&id)?;
@@ -126,6 +118,69 @@ impl State {
         }
         self.touch(id);
         Some(())
+    }
+
+    pub(crate) fn apply_plucked(
+        &mut self,
+        run: RunId,
+        records: &[(u32, ColdRecord)],
+        soonest: Timestamp,
+    ) -> Option<()> {
+        let (id, level) = *self.runs.get(&run)?;
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        let known = mailbox.lanes.run_mut(level, run)?;
+        let in_run = |(position, cold): &(u32, ColdRecord)| {
+            let region = cold.location.region();
+            (known.consumed..known.count).contains(position)
+                && !known.gaps.contains(*position)
+                && known.regions.iter().any(|(known, _)| *known == region)
+        };
+        let taken = |(_, cold): &(u32, ColdRecord)| mailbox.index.get(cold.sequence).is_some();
+        let left = u64::from(known.remaining());
+        let more = u64::try_from(records.len()).ok()?;
+        if more > left || !records.iter().all(in_run) || records.iter().any(taken) {
+            return None;
+        }
+        let before = std::mem::replace(&mut known.soonest, soonest);
+        self.timers.cold.remove(&(before, run));
+        let mut plucked = Vec::with_capacity(records.len());
+        for (position, cold) in records {
+            plucked.push((*position, self.take_back(id, level, cold)?));
+        }
+        if more == left {
+            self.runs.remove(&run);
+        } else {
+            let mailbox = self.mailboxes.get_mut(&id)?;
+            self.timers.watch_run(mailbox.lanes.run_mut(level, run)?);
+        }
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        mailbox.lanes.pluck(level, &mut self.records, run, &plucked);
+        self.touch(id);
+        Some(())
+    }
+
+    /// Takes a message of a run into memory again, in transit. It was counted all the time: taking it in
+    /// counts it again, so it is first taken off.
+    fn take_back(&mut self, id: MailboxId, level: Level, cold: &ColdRecord) -> Option<Handle> {
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        let size = u64::from(cold.size);
+        mailbox.counts.bytes = mailbox.counts.bytes.saturating_sub(size);
+        let account = mailbox.account;
+        if let Some(total) = self.sizes.get_mut(&account) {
+            *total = total.saturating_sub(size);
+        }
+        self.regions.uncount(cold.location.region());
+        let handle = self.admit(&arrival(id, level, cold), cold.location, cold.size)?;
+        if cold.expires != Timestamp::NEVER {
+            self.timers.expiry.insert((cold.expires, id, cold.sequence));
+        }
+        Some(handle)
+    }
+
+    /// Forgets a run that nothing is left of.
+    pub(crate) fn forget_run(&mut self, run: RunId, soonest: Timestamp) {
+        self.runs.remove(&run);
+        self.timers.cold.remove(&(soonest, run));
     }
 
     pub(crate) fn apply_warm_asked(&mut self, run: RunId, upto: u32) -> Option<()> {

@@ -7,11 +7,16 @@ use crate::id::{MailboxId, RunId};
 use crate::lane::Head;
 use crate::level::Level;
 use crate::mailbox::Mailbox;
-use crate::payloads::ColdRecord;
+use crate::payloads::{ColdRecord, Payloads};
 use crate::refusal::{Countable, Refusal};
 use crate::state::State;
 use crate::store::Record;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
+
+/// Messages on disk come back so long before they expire, if others expire then.
+const EXPIRY_AHEAD: Span = Span::seconds(30);
+/// Records read at a time while looking for expired ones.
+const READ_AT_ONCE: u32 = 2_048;
 
 impl State {
     pub(crate) fn decide_move(&self, moves: &[Relocation], outcome: &mut Outcome) -> Result<(), Refusal> {
@@ -36,15 +41,30 @@ impl State {
         let Some(lane) = lane.filter(|_| !records.is_empty() && !self.runs.contains_key(run)) else {
             return Err(Refusal::RecordsDoNotFit);
         };
-        let mut waiting = lane.chillable(&self.records);
-        for cold in records {
-            if !waiting.next().is_some_and(|(_, record)| self.is_same(record, cold)) {
-                return Err(Refusal::RecordsDoNotFit);
+        let key = |cold: &ColdRecord| (cold.eligible, cold.sequence);
+        let mut waiting = lane.chillable(&self.records).map(|(_, record)| record).peekable();
+        let still = records.iter().map(|cold| {
+            while waiting.next_if(|record| record.key() < key(cold)).is_some() {}
+            waiting.next_if(|record| self.is_same(record, cold)).is_some()
+        });
+        let still: Vec<bool> = still.collect();
+        let before = outcome.facts.len();
+        // What changed meanwhile stays in memory and parts the others into runs of their own, each named
+        // after the place of its first record.
+        let mut offset = 0_u64;
+        for stretch in records.iter().zip(still).collect::<Vec<_>>().chunk_by(|left, right| left.1 == right.1)
+        {
+            let length = u64::try_from(stretch.len()).unwrap_or(u64::MAX);
+            let here = RunId(run.0.saturating_add(offset));
+            offset = offset.saturating_add(length);
+            let there = stretch.first().is_some_and(|(_, still)| *still);
+            let worth_it = stretch.len() == records.len() || stretch.len() >= self.limits.cold_run_min;
+            if there && worth_it && !self.runs.contains_key(&here) {
+                let records = stretch.iter().map(|(record, _)| **record).collect();
+                outcome.facts.push(Fact::Chilled { mailbox: *mailbox, level: *level, run: here, records });
             }
         }
-        let (mailbox, level, run, records) = (*mailbox, *level, *run, records.clone());
-        outcome.facts.push(Fact::Chilled { mailbox, level, run, records });
-        Ok(())
+        if outcome.facts.len() == before { Err(Refusal::RecordsDoNotFit) } else { Ok(()) }
     }
 
     /// Whether a message in memory is plain, and the one that was written to disk.
@@ -83,19 +103,61 @@ impl State {
             return Err(Refusal::RecordsDoNotFit);
         };
         let count = u32::try_from(records.len()).unwrap_or(u32::MAX);
+        // What left out of turn is still in the file.
+        let there = records.iter().zip(from..).filter(|(_, position)| !first.gaps.contains(*position));
+        let records: Vec<ColdRecord> = there.map(|(record, _)| *record).collect();
         let keys = records.iter().map(|record| (record.eligible, record.sequence));
         let after = |key| if first.consumed == 0 { first.from <= key } else { first.from < key };
         let fits = first.id == run
             && first.consumed == from
-            && count <= first.remaining()
+            && count <= first.unread()
             && keys.clone().next().is_some_and(after)
             && keys.clone().all(|key| key <= first.last)
             && keys.is_sorted_by(|left, right| left < right);
         if !fits {
             return Err(Refusal::RecordsDoNotFit);
         }
-        outcome.facts.push(Fact::Warmed { run, records: records.to_vec() });
+        outcome.facts.push(Fact::Warmed { run, records });
         Ok(())
+    }
+
+    /// Brings those messages of a run back that have expired, and those that soon will: reading through a
+    /// run for each message that expires in it would be too much, keeping them all in memory too.
+    pub(crate) fn pluck_expired(
+        &self,
+        now: Timestamp,
+        id: RunId,
+        payloads: &dyn Payloads,
+        outcome: &mut Outcome,
+    ) {
+        let lane =
+            self.runs.get(&id).and_then(|(mailbox, level)| self.mailboxes.get(mailbox)?.lanes.lane(*level));
+        let Some(run) = lane.and_then(|lane| lane.runs().find(|run| run.id == id)) else { return };
+        let soon = now.after(EXPIRY_AHEAD);
+        let most = usize::try_from(self.limits.warm_batch).unwrap_or(usize::MAX);
+        let mut records: Vec<(u32, ColdRecord)> = Vec::new();
+        let mut soonest = Timestamp::NEVER;
+        let mut position = run.consumed;
+        while position < run.count {
+            let read =
+                payloads.cold_records(id, position, READ_AT_ONCE.min(run.count.saturating_sub(position)));
+            if read.is_empty() {
+                // It cannot be read now. Whoever receives or looks hears of it; here it is tried again.
+                soonest = soonest.min(soon);
+                break;
+            }
+            for record in read {
+                if !run.gaps.contains(position) {
+                    if record.expires <= soon && records.len() < most {
+                        records.push((position, record));
+                    } else {
+                        soonest = soonest.min(record.expires);
+                    }
+                }
+                position = position.saturating_add(1);
+            }
+        }
+        outcome.facts.push(Fact::Plucked { run: id, records, soonest });
     }
 
     /// Asks for the next records of a lane's first run, if few are left before it.
@@ -114,7 +176,7 @@ impl State {
             return;
         }
         let from = run.consumed;
-        let count = run.remaining().min(self.limits.warm_batch);
+        let count = run.unread().min(self.limits.warm_batch);
         outcome.facts.push(Fact::WarmAsked { run: run.id, upto: from.saturating_add(count) });
         outcome.effects.push(Effect::Warm { mailbox: id, level, run: run.id, from, count });
     }

@@ -2,13 +2,14 @@
 
 use crate::command::{Chill, Command, Relocation, Settlement};
 use crate::effect::Effect;
-use crate::id::{Location, Region, RunId, Sequence};
+use crate::entity::Setting;
+use crate::id::{Location, ReceiverId, Region, RunId, Sequence};
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::message::Incoming;
 use crate::payloads::ColdRecord;
 use crate::refusal::Refusal;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 use crate::trial::{Trial, message};
 
 fn record(trial: &Trial, sequence: u64) -> ColdRecord {
@@ -25,7 +26,8 @@ fn chill(trial: &mut Trial, run: u64, records: Vec<ColdRecord>) -> Result<Vec<Ef
 }
 
 fn filled(count: u64) -> Trial {
-    let mut trial = Trial::with(Limits { warm_below: 2, warm_batch: 2, ..Limits::default() });
+    let limits = Limits { warm_below: 2, warm_batch: 2, cold_run_min: 2, ..Limits::default() };
+    let mut trial = Trial::with(limits);
     trial.queue("q", vec![]);
     for number in 1..=count {
         trial.send_all("q", vec![message(&format!("m{number}"))]).unwrap();
@@ -64,7 +66,7 @@ fn order_counts_and_regions_are_the_same_with_a_run_on_disk() {
 }
 
 #[test]
-fn only_the_front_of_a_lane_as_it_is_may_leave_memory() {
+fn only_what_waits_in_a_lane_as_it_was_written_may_leave_memory() {
     let mut trial = filled(4);
     let front = range(&trial, 1, 2);
     let mut moved = front.clone();
@@ -73,10 +75,8 @@ fn only_the_front_of_a_lane_as_it_is_may_leave_memory() {
     other_time[0].eligible = Timestamp(1);
     let cases = [
         ("nothing", vec![]),
-        ("not the front", range(&trial, 2, 3)),
-        ("with a gap", vec![record(&trial, 1), record(&trial, 3)]),
-        ("another place", moved),
-        ("another time", other_time),
+        ("another place", moved[1..].to_vec()),
+        ("another time", other_time[..1].to_vec()),
     ];
     for (case, records) in cases {
         assert_eq!(chill(&mut trial, 1, records), Err(Refusal::RecordsDoNotFit), "{case}");
@@ -87,13 +87,27 @@ fn only_the_front_of_a_lane_as_it_is_may_leave_memory() {
 }
 
 #[test]
-fn a_message_that_was_delivered_stays_in_memory() {
-    let mut trial = filled(2);
+fn what_cannot_leave_memory_stays_beside_the_runs_and_keeps_its_place() {
+    let mut trial = filled(7);
     trial.attach("q", 1, 1);
-    let delivery = trial.receive().pop().unwrap();
-    trial.settle(&delivery, Settlement::Abandon { changes: None, delay: None }).unwrap();
-    let records = range(&trial, 1, 2);
-    assert_eq!(chill(&mut trial, 1, records), Err(Refusal::RecordsDoNotFit));
+    let first = trial.receive().pop().unwrap();
+    trial.settle(&first, Settlement::Abandon { changes: None, delay: None }).unwrap();
+    trial.step(&Command::Detach { receiver: ReceiverId(1) }).unwrap();
+    // The first was delivered before, the fourth has moved since: around them two stretches leave.
+    let mut records = range(&trial, 1, 6);
+    records[3].location = Location(7);
+    trial.stored.keep_run(RunId(10), records.clone());
+    trial.stored.keep_run(RunId(11), records[1..].to_vec());
+    trial.stored.keep_run(RunId(14), records[4..].to_vec());
+    chill(&mut trial, 10, records).unwrap();
+    let runs: Vec<_> = trial.state.runs.keys().map(|run| run.0).collect();
+    assert_eq!(runs, [11, 14], "a run is named after the place of its first record");
+    assert_eq!(trial.state.messages_in_memory(), 3);
+    assert_eq!(trial.state.audit(), Vec::<String>::new());
+    same_after_a_restart(&trial);
+    trial.attach("q", 2, 9);
+    let got: Vec<_> = trial.receive().iter().map(|delivery| trial.id_of(delivery)).collect();
+    assert_eq!(got, ["m1", "m2", "m3", "m4", "m5", "m6", "m7"]);
 }
 
 #[test]
@@ -149,21 +163,104 @@ fn a_payload_moves_only_if_it_is_still_where_it_was() {
     assert_eq!(trial.state.take_emptied_regions(), []);
 }
 
+/// Messages with these lives in seconds, none for those that last.
+fn with_lives(lives: &[Option<u64>], settings: Vec<Setting>) -> Trial {
+    let mut trial = Trial::with(Limits { warm_below: 2, warm_batch: 2, ..Limits::default() });
+    trial.queue("q", settings);
+    for (number, life) in lives.iter().enumerate() {
+        let time_to_live = life.map(Span::seconds);
+        trial.send_all("q", vec![Incoming { time_to_live, ..message(&format!("m{number}")) }]).unwrap();
+    }
+    trial
+}
+
+fn same_after_a_restart(trial: &Trial) {
+    let mut restored = crate::State::new(trial.state.limits().clone());
+    for fact in trial.state.freeze().facts() {
+        restored.apply(&fact);
+    }
+    assert_eq!((restored.misfits(), restored.audit()), (0, Vec::new()));
+    let told = |state: &crate::State| -> Vec<String> {
+        state.freeze().facts().map(|fact| format!("{fact:?}")).collect()
+    };
+    assert_eq!(told(&restored), told(&trial.state), "a snapshot keeps it");
+    assert_eq!(told(&trial.replayed().state), told(&trial.state), "and so does the log");
+}
+
 #[test]
-fn expired_messages_of_a_run_go_when_they_come_back() {
-    let mut trial = Trial::new();
-    trial.queue("q", vec![]);
-    let brief = Incoming { time_to_live: Some(crate::Span::seconds(10)), ..message("brief") };
-    trial.send_all("q", vec![brief]).unwrap();
-    let records = range(&trial, 1, 1);
-    chill(&mut trial, 1, records.clone()).unwrap();
-    trial.advance(crate::Span::seconds(11));
+fn messages_on_disk_expire_when_their_time_is_over_wherever_they_stand_in_their_run() {
+    let lives = [None, Some(100), None, Some(10), Some(10), None, Some(20), None];
+    let mut trial = with_lives(&lives, vec![Setting::DeadLetteringOnMessageExpiration(true)]);
+    trial.chill("q", 4, 5);
+    trial.chill("q", 4, 2);
+    assert_eq!(trial.state.messages_in_memory(), 1);
+    assert_eq!(trial.state.next_deadline(), Some(trial.now.after(Span::seconds(10))));
+    trial.advance(Span::seconds(9));
     trial.settle_down();
-    assert_eq!(trial.state.counts(trial.mailbox("q")).ready, 1, "nobody has looked");
-    trial.step(&Command::Warm { run: RunId(1), from: 0, records }).unwrap();
+    assert_eq!(trial.state.counts(trial.mailbox("q")).active(), 8);
+    trial.advance(Span::seconds(1));
+    trial.settle_down();
+    assert_eq!(trial.ids("q"), ["m0", "m1", "m2", "m5", "m6", "m7"]);
+    assert_eq!(trial.ids("q/$deadletterqueue"), ["m3", "m4"]);
+    assert_eq!(trial.state.counts(trial.mailbox("q")).active(), 6);
+    assert_eq!(trial.state.audit(), Vec::<String>::new());
+    same_after_a_restart(&trial);
+
+    trial.advance(Span::seconds(10));
+    trial.settle_down();
+    assert_eq!(trial.ids("q"), ["m0", "m1", "m2", "m5", "m7"], "the other run has its own time");
+    same_after_a_restart(&trial);
+    // What is left comes in its order, past the gaps.
+    trial.attach("q", 1, 9);
+    let got: Vec<_> = trial.receive().iter().map(|delivery| trial.id_of(delivery)).collect();
+    assert_eq!(got, ["m0", "m1", "m2", "m5", "m7"]);
+    assert!(trial.state.runs.is_empty() && trial.state.timers.cold.is_empty());
+    assert_eq!(trial.state.audit(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_of_which_everything_expires_is_over() {
+    for (case, lives) in [("at once", [10; 6]), ("one after the other", [60, 50, 40, 30, 20, 10])] {
+        let lives: Vec<_> = lives.into_iter().map(Some).collect();
+        let mut trial = with_lives(&lives, vec![]);
+        trial.chill("q", 4, 6);
+        for _ in 0..60 {
+            trial.advance(Span::seconds(1));
+            trial.settle_down();
+            assert_eq!(trial.state.audit(), Vec::<String>::new(), "{case}");
+        }
+        assert_eq!(trial.state.counts(trial.mailbox("q")).total(), 0, "{case}");
+        assert!(trial.state.runs.is_empty() && trial.state.timers.cold.is_empty(), "{case}");
+        assert_eq!(trial.state.region_count(Region(1)), 0, "{case}");
+        same_after_a_restart(&trial);
+    }
+}
+
+#[test]
+fn what_is_about_to_expire_comes_back_early_and_is_still_delivered_in_its_place() {
+    let mut trial = with_lives(&[None, Some(10), Some(15), None], vec![]);
+    trial.chill("q", 4, 4);
+    trial.advance(Span::seconds(10));
+    trial.settle_down();
+    assert_eq!(trial.state.messages_in_memory(), 1, "the one that expires next");
+    trial.attach("q", 1, 9);
+    let got: Vec<_> = trial.receive().iter().map(|delivery| trial.id_of(delivery)).collect();
+    assert_eq!(got, ["m0", "m2", "m3"]);
+}
+
+#[test]
+fn a_run_that_cannot_be_read_now_is_tried_again() {
+    let mut trial = with_lives(&[Some(10), Some(10)], vec![]);
+    let records = range(&trial, 1, 2);
+    chill(&mut trial, 1, records.clone()).unwrap();
+    trial.advance(Span::seconds(10));
+    trial.settle_down();
+    assert_eq!(trial.state.counts(trial.mailbox("q")).total(), 2);
+    assert!(trial.state.next_deadline().is_some_and(|due| due > trial.now));
+    trial.stored.keep_run(RunId(1), records);
+    trial.advance(Span::minutes(1));
     trial.settle_down();
     assert_eq!(trial.state.counts(trial.mailbox("q")).total(), 0);
-    assert_eq!(trial.state.audit(), Vec::<String>::new());
 }
 
 #[test]

@@ -28,7 +28,7 @@ use crate::time::Timestamp;
 
 pub use crate::command::ReceiveMode;
 pub use arrival::{Arrival, Details, Payload};
-pub use restored::{RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, Standing};
+pub use restored::{RestoredGaps, RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, Standing};
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -295,6 +295,15 @@ pub enum Fact {
         /// The messages.
         records: Vec<ColdRecord>,
     },
+    /// Messages of a run came back to memory before their turn, because they expire.
+    Plucked {
+        /// The run.
+        run: RunId,
+        /// The messages, each with its position in the run.
+        records: Vec<(u32, ColdRecord)>,
+        /// No other message of the run expires before this.
+        soonest: Timestamp,
+    },
 
     /// Part of a snapshot: the namespace itself.
     RestoredNamespace {
@@ -326,6 +335,8 @@ pub enum Fact {
     RestoredMessage(Box<RestoredMessage>),
     /// Part of a snapshot: a run on disk.
     RestoredRun(Box<RestoredRun>),
+    /// Part of a snapshot: what left the run told before this out of turn, and what may expire in it.
+    RestoredGaps(Box<RestoredGaps>),
 
     /// An entity is in use, though nothing happens: it does not delete itself.
     EntityUsed {

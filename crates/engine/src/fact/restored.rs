@@ -103,3 +103,14 @@ pub struct RestoredRun {
     /// How many of the remaining payloads lie in which region.
     pub regions: Vec<(Region, u32)>,
 }
+
+/// What a run on disk knows beside its bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RestoredGaps {
+    /// The run.
+    pub run: RunId,
+    /// No remaining message expires before this.
+    pub soonest: Timestamp,
+    /// The records that left out of turn: one bit for each record of the run, the first record's lowest.
+    pub gaps: Vec<u64>,
+}

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::dedup::History;
 use crate::entity::Entity;
-use crate::fact::{Arrival, Fact, RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, Standing};
+use crate::fact::{
+    Arrival, Fact, RestoredGaps, RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, Standing,
+};
 use crate::id::{MailboxId, Sequence};
 use crate::lane::{Lanes, Run};
 use crate::level::Level;
@@ -133,7 +135,7 @@ impl FrozenState {
             let after = lane
                 .iter(&self.records)
                 .skip_while(move |(_, record)| first_run.is_some_and(|from| record.key() <= from));
-            let runs = lane.runs().map(move |run| run_fact(mailbox.id, level, run));
+            let runs = lane.runs().flat_map(move |run| [run_fact(mailbox.id, level, run), gaps_fact(run)]);
             let before = before.map(|(_, record)| self.message(record, Standing::Ready));
             let after = after.map(|(_, record)| self.message(record, Standing::Ready));
             before.chain(runs).chain(after)
@@ -180,6 +182,11 @@ impl FrozenState {
             standing,
         }))
     }
+}
+
+fn gaps_fact(run: &Run) -> Fact {
+    let (soonest, gaps) = (run.soonest, run.gaps.bits().to_vec());
+    Fact::RestoredGaps(Box::new(RestoredGaps { run: run.id, soonest, gaps }))
 }
 
 fn run_fact(mailbox: MailboxId, level: Level, run: &Run) -> Fact {

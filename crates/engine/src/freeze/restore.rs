@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use crate::command::ReceiveMode;
 use crate::entity::Entity;
-use crate::fact::{Fact, RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, Standing};
-use crate::lane::Run;
+use crate::fact::{
+    Fact, RestoredGaps, RestoredMailbox, RestoredMessage, RestoredRun, RestoredSession, Standing,
+};
+use crate::lane::{Gaps, Run};
 use crate::lock::Lock;
 use crate::session::SessionLock;
 use crate::state::State;
@@ -31,6 +33,7 @@ impl State {
             Fact::RestoredSession(session) => self.restore_session(session),
             Fact::RestoredMessage(message) => self.restore_message(message),
             Fact::RestoredRun(run) => self.restore_run(run),
+            Fact::RestoredGaps(gaps) => self.restore_gaps(gaps),
             _ => None,
         }
     }
@@ -102,7 +105,12 @@ impl State {
             last: *last,
             bytes: *bytes,
             regions: regions.clone(),
+            // Not known before its gaps are told; a snapshot that does not tell them has the run looked
+            // through.
+            soonest: Timestamp::default(),
+            gaps: Gaps::default(),
         };
+        self.timers.watch_run(&descriptor);
         let remaining = u64::from(descriptor.remaining());
         mailbox.lanes.push_run(*level, &mut self.records, descriptor);
         mailbox.counts.ready = mailbox.counts.ready.saturating_add(remaining);
@@ -116,6 +124,25 @@ impl State {
             self.regions.add(*region, u64::from(*count));
         }
         self.runs.insert(*run, (*id, *level));
+        Some(())
+    }
+
+    fn restore_gaps(&mut self, restored: &RestoredGaps) -> Option<()> {
+        let (id, level) = *self.runs.get(&restored.run)?;
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        let run = mailbox.lanes.run_mut(level, restored.run)?;
+        let gaps = Gaps::restore(&restored.gaps, run.consumed, run.count);
+        let missing = u64::from(gaps.ahead());
+        if run.gaps != Gaps::default() || missing >= u64::from(run.remaining()).max(1) {
+            return None;
+        }
+        self.timers.cold.remove(&(run.soonest, run.id));
+        (run.gaps, run.soonest) = (gaps, restored.soonest);
+        self.timers.watch_run(run);
+        // When the run was told it counted as whole.
+        mailbox.counts.ready = mailbox.counts.ready.saturating_sub(missing);
+        let own = mailbox.tally.at(level);
+        own.ready = own.ready.saturating_sub(missing);
         Some(())
     }
 }

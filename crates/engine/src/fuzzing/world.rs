@@ -49,8 +49,11 @@ impl Payloads for Stored {
     }
 
     fn cold_records(&self, run: RunId, from: u32, max: u32) -> Vec<ColdRecord> {
+        // As in an extent, a run is a stretch of what was written at once, and its number says where.
+        let Some((first, records)) = self.runs.range(..=run).next_back() else { return Vec::new() };
+        let start = usize::try_from(run.0.saturating_sub(first.0)).unwrap_or(usize::MAX);
         let (from, max) = (usize::try_from(from).unwrap_or(0), usize::try_from(max).unwrap_or(0));
-        self.runs.get(&run).into_iter().flatten().skip(from).take(max).copied().collect()
+        records.iter().skip(start.saturating_add(from)).take(max).copied().collect()
     }
 }
 
@@ -565,7 +568,7 @@ impl World {
             })
             .collect();
         self.next = self.next.saturating_add(1);
-        let run = RunId(self.next);
+        let run = RunId(self.next << 8);
         self.stored.runs.insert(run, records.clone());
         self.run(&Command::Chill(Box::new(Chill { mailbox, level, run, records })));
     }

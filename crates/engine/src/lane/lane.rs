@@ -183,13 +183,31 @@ impl Lane {
         let Some(&record) = records.get(handle) else { return };
         let Some(cold) = self.cold.as_mut() else { return };
         let Some(run) = cold.runs.front_mut() else { return };
-        run.consumed = run.consumed.saturating_add(1);
-        run.bytes = run.bytes.saturating_sub(u64::from(record.size));
-        run.forget(record.location.region());
+        run.leave(run.consumed, record.location.region(), record.size);
         run.from = record.key();
         cold.warm.push_back(records, handle);
-        if run.remaining() == 0 {
-            cold.runs.pop_front();
+        self.drop_empty_run(records, 0);
+    }
+
+    /// Puts messages of a run back into memory before their turn: beside the list, each in its place.
+    pub(crate) fn pluck(&mut self, records: &mut Slab<Record>, id: RunId, plucked: &[(u32, Handle)]) {
+        let Some(cold) = self.cold.as_mut() else { return };
+        let Some(index) = cold.runs.iter().position(|run| run.id == id) else { return };
+        let Some(run) = cold.runs.get_mut(index) else { return };
+        for (position, handle) in plucked {
+            let Some(record) = records.get_mut(*handle) else { continue };
+            run.leave(*position, record.location.region(), record.size);
+            record.set_place(Place::Returned);
+            self.returned.insert(record.key(), *handle);
+        }
+        self.drop_empty_run(records, index);
+    }
+
+    /// Forgets a run that nothing is left of, and that there ever was one if it was the last.
+    fn drop_empty_run(&mut self, records: &mut Slab<Record>, index: usize) {
+        let Some(cold) = self.cold.as_mut() else { return };
+        if cold.runs.get(index).is_some_and(|run| run.remaining() == 0) {
+            cold.runs.remove(index);
         }
         if cold.runs.is_empty() {
             let mut all = std::mem::take(&mut cold.warm);

@@ -149,6 +149,16 @@ impl Lanes {
         self.with(level, records, |lane, records| lane.warm(records, handle));
     }
 
+    pub(crate) fn pluck(
+        &mut self,
+        level: Level,
+        records: &mut Slab<Record>,
+        run: RunId,
+        plucked: &[(u32, Handle)],
+    ) {
+        self.with(level, records, |lane, records| lane.pluck(records, run, plucked));
+    }
+
     pub(crate) fn run_mut(&mut self, level: Level, id: RunId) -> Option<&mut Run> {
         let lane = self.known.contains(level).then(|| self.known.rank(level))?;
         self.rows.get_mut(lane)?.run_mut(id)

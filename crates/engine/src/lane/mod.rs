@@ -14,4 +14,4 @@ pub(crate) mod run;
 pub(crate) use lane::{Head, Lane};
 pub(crate) use lanes::Lanes;
 pub(crate) use list::List;
-pub(crate) use run::Run;
+pub(crate) use run::{Gaps, Run};
