@@ -29,8 +29,7 @@ pub struct Limits {
     pub ordered_mailboxes_max: usize,
     /// Credit a receiver may have outstanding; more is taken as this much.
     pub credit_max: u32,
-    /// Ready messages a receiver with a selector looks at, from the head on; later ones are not seen
-    /// before those are gone.
+    /// Messages a receiver with a selector looks at in one step; others are served before the next.
     pub selector_scan_max: usize,
     /// Clients waiting for a session of one entity; more refuse the accept.
     pub waiting_accepts_max: usize,

@@ -147,6 +147,7 @@ impl Mailbox {
         };
         let main = id.is_main();
         self.ordering = Arc::new(Ordering::new(&outlet.priority));
+        self.ring.look_again();
         self.held = !entity.shared().status.allows_receive() || (main && outlet.priority.paused);
         self.forwards = match id.part() {
             SubQueue::Main => outlet.forward_to.is_some(),

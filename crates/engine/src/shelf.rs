@@ -57,7 +57,7 @@ impl State {
         let mailbox = self.mailboxes.get_mut(&id)?;
         mailbox.count_in(Place::Listed, record.level);
         mailbox.chilly = false;
-        mailbox.ring.wake();
+        mailbox.ring.arrived(record.sequence);
         if session.is_some() {
             let ordering = mailbox.ordering.clone();
             put_in_session(self.sessions.get_mut(session)?, &mut self.records, handle, deadline, &ordering);
@@ -128,6 +128,9 @@ impl State {
         let (expires, deadline, session) = self.expiry_of(&record);
         let mailbox = self.mailboxes.get_mut(&id)?;
         mailbox.count_out(record.place(), record.level);
+        if mailbox.ring.is_watched() {
+            mailbox.ring.left(standing(&record, deadline, &mailbox.ordering));
+        }
         match record.place() {
             Place::Listed | Place::Returned => {
                 if session.is_some() {
@@ -241,8 +244,8 @@ impl State {
     }
 }
 
-/// Where a message stands among those its session is ranked by.
-fn standing(
+/// Where a message stands among others of its session or mailbox.
+pub(crate) fn standing(
     record: &Record,
     deadline: Timestamp,
     ordering: &Ordering,

@@ -280,6 +280,10 @@ impl State {
             Fact::CreditDrained { receiver } => self.apply_drained(*receiver),
             Fact::ReceiverDetached { receiver, at } => self.apply_detached(*receiver, *at),
             Fact::SelectorIdle { receiver, mailbox } => self.apply_selector_idle(*receiver, *mailbox),
+            Fact::SelectorLooked { receiver, mailbox, upto, again, found } => {
+                self.apply_selector_looked(*receiver, *mailbox, *upto, again, found)
+            }
+            Fact::SelectorReset { receiver, mailbox } => self.apply_selector_reset(*receiver, *mailbox),
             Fact::AcceptWaiting { .. } => self.apply_accept_waiting(fact),
             Fact::AcceptEnded { receiver } => self.apply_accept_ended(*receiver),
             Fact::Pumped => {

@@ -86,6 +86,8 @@ facts! {
         CreditDrained,
         ReceiverDetached,
         SelectorIdle,
+        SelectorLooked,
+        SelectorReset,
         AcceptWaiting,
         AcceptEnded,
         Pumped,

@@ -11,6 +11,7 @@ mod stored;
 
 pub(crate) use change::Target;
 pub(crate) use cold::ColdReader;
+pub(crate) use peek::matches_stored;
 pub use peek::{Peek, Peeked};
 pub(crate) use stored::Stored;
 

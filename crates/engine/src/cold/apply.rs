@@ -6,6 +6,7 @@ use crate::id::{MailboxId, Region, RunId};
 use crate::lane::{Gaps, Head, Run};
 use crate::level::{Level, LevelOrigin};
 use crate::payloads::ColdRecord;
+use crate::shelf::standing;
 use crate::state::{Pump, State};
 use crate::store::Handle;
 use crate::time::{Span, Timestamp};
@@ -81,6 +82,9 @@ impl State {
         mailbox.lanes.chill(level, &mut self.records, (&handles, &others), descriptor);
         for (handle, cold) in handles.iter().zip(records) {
             mailbox.index.remove(cold.sequence);
+            if let Some(record) = self.records.get(*handle).filter(|_| mailbox.ring.is_watched()) {
+                mailbox.ring.left(standing(record, Timestamp::NEVER, &mailbox.ordering));
+            }
             if cold.expires != Timestamp::NEVER {
                 self.timers.expiry.remove(&(cold.expires, id, cold.sequence));
             }
@@ -174,6 +178,7 @@ impl State {
         if cold.expires != Timestamp::NEVER {
             self.timers.expiry.insert((cold.expires, id, cold.sequence));
         }
+        self.mailboxes.get_mut(&id)?.ring.arrived(cold.sequence);
         Some(handle)
     }
 

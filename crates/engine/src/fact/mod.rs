@@ -378,7 +378,27 @@ pub enum Fact {
         /// When.
         at: Timestamp,
     },
-    /// A receiver's selector matched none of the messages it may look at.
+    /// A receiver with a selector has looked at messages.
+    SelectorLooked {
+        /// The receiver.
+        receiver: ReceiverId,
+        /// The mailbox it looked at.
+        mailbox: MailboxId,
+        /// The greatest number it has looked at.
+        upto: Sequence,
+        /// Messages that had come back and were looked at again.
+        again: Vec<Sequence>,
+        /// Those that match.
+        found: Vec<Sequence>,
+    },
+    /// A receiver with a selector had found more than it could remember, and looks at everything again.
+    SelectorReset {
+        /// The receiver.
+        receiver: ReceiverId,
+        /// The mailbox it looks at.
+        mailbox: MailboxId,
+    },
+    /// A receiver's selector matches none of the messages that are ready.
     SelectorIdle {
         /// The receiver.
         receiver: ReceiverId,
@@ -549,6 +569,8 @@ impl Fact {
             | Fact::CreditDrained { .. }
             | Fact::ReceiverDetached { .. }
             | Fact::SelectorIdle { .. }
+            | Fact::SelectorLooked { .. }
+            | Fact::SelectorReset { .. }
             | Fact::AcceptWaiting { .. }
             | Fact::AcceptEnded { .. }
             | Fact::Pumped

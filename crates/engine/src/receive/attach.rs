@@ -114,8 +114,7 @@ impl State {
         let receiver = self.receivers.remove(&id)?;
         for mailbox in receiver.mailboxes {
             if let Some(mailbox) = self.mailboxes.get_mut(&mailbox) {
-                mailbox.ring.leave(id);
-                mailbox.ring.attached.remove(&id);
+                mailbox.ring.forget(id);
             }
             self.catalogue.touch(mailbox.entity(), at);
         }

@@ -9,6 +9,7 @@ mod credit;
 mod deferred;
 mod deliver;
 mod lock;
+mod looked;
 pub(crate) mod receiver;
 pub(crate) mod ring;
 mod selector;

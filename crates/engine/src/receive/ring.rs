@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::id::ReceiverId;
+use super::looked::Looked;
+use crate::id::{ReceiverId, Sequence};
 use crate::level::Level;
+use crate::order::Rank;
 
 /// A place in line.
 pub(crate) type Turn = u64;
@@ -23,6 +25,8 @@ pub(crate) struct Ring {
     choosy: VecDeque<(Turn, ReceiverId)>,
     /// Those of them that found nothing, until something changes.
     idle: BTreeSet<ReceiverId>,
+    /// What they know, for as long as they are attached.
+    looked: BTreeMap<ReceiverId, Looked>,
     next_turn: Turn,
 }
 
@@ -85,11 +89,48 @@ impl Ring {
         self.idle.insert(receiver);
     }
 
-    /// Something changed: whoever found nothing may look again.
-    pub(crate) fn wake(&mut self) {
+    /// A message became ready: whoever found nothing may look at it.
+    pub(crate) fn arrived(&mut self, sequence: Sequence) {
         if !self.idle.is_empty() {
             self.idle.clear();
         }
+        for looked in self.looked.values_mut() {
+            looked.arrived(sequence);
+        }
+    }
+
+    /// Whether anybody remembers what it has looked at, and must be told of what leaves.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.looked.is_empty()
+    }
+
+    /// A message is no longer ready.
+    pub(crate) fn left(&mut self, standing: (Rank, Sequence)) {
+        for looked in self.looked.values_mut() {
+            looked.left(standing);
+        }
+    }
+
+    /// What a choosy receiver knows, if it has looked.
+    pub(crate) fn looked(&self, receiver: ReceiverId) -> Option<&Looked> {
+        self.looked.get(&receiver)
+    }
+
+    pub(crate) fn looked_mut(&mut self, receiver: ReceiverId) -> &mut Looked {
+        self.looked.entry(receiver).or_default()
+    }
+
+    /// The order has changed: everybody looks again.
+    pub(crate) fn look_again(&mut self) {
+        self.looked.clear();
+        self.idle.clear();
+    }
+
+    /// A receiver is gone.
+    pub(crate) fn forget(&mut self, receiver: ReceiverId) {
+        self.leave(receiver);
+        self.attached.remove(&receiver);
+        self.looked.remove(&receiver);
     }
 }
 

@@ -180,16 +180,90 @@ fn a_selector_takes_what_matches_and_leaves_the_rest() {
         trial.submit(send).unwrap();
     }
     assert_eq!(handed_out(&mut trial), pairs(&[(1, "red")]));
-    // It looks at three from the head; a fourth is not seen before they are gone.
-    for colour in ["grey", "red"] {
+    // It looks at three in a step, and goes on with the next three.
+    for colour in ["grey", "grey", "grey", "grey", "red"] {
         let send = trial.sending("q", vec![(message(colour), of(colour))]);
         trial.submit(send).unwrap();
     }
+    assert_eq!(handed_out(&mut trial), pairs(&[(1, "red")]));
+    trial.send("q", &["another"]).unwrap();
     assert_eq!(handed_out(&mut trial), []);
     trial.attach("q", 2, 1);
     assert_eq!(handed_out(&mut trial), pairs(&[(2, "blue")]));
-    trial.send("q", &["another"]).unwrap();
-    assert_eq!(handed_out(&mut trial), pairs(&[(1, "red")]), "a change lets it look again");
+}
+
+/// A queue with a receiver that wants red messages.
+fn wanting_red(credit_given: u32) -> Trial {
+    let mut trial = Trial::with(Limits { selector_scan_max: 4, ..Limits::default() });
+    trial.queue("q", vec![]);
+    let red = Filter::from(Sql::parse("colour = 'red'", Parameters::new()).unwrap());
+    attach(&mut trial, &["q"], 1, |attach| attach.selector = Some(Arc::new(red))).unwrap();
+    credit(&mut trial, 1, credit_given);
+    trial
+}
+
+fn send_colour(trial: &mut Trial, id: &str, colour: &str, priority: u8) {
+    let content =
+        MapMessage::new().with("colour", colour).with_system(vorrang_filter::SystemProperty::MessageId, id);
+    let send = trial.sending("q", vec![(Incoming { priority: Some(priority), ..message(id) }, content)]);
+    trial.submit(send).unwrap();
+}
+
+#[test]
+fn a_selector_finds_the_best_match_wherever_it_stands_and_looks_at_each_message_once() {
+    let mut trial = wanting_red(0);
+    for number in 0..40 {
+        send_colour(&mut trial, &format!("b{number}"), "blue", 9);
+    }
+    for (id, level) in [("low", 1), ("high", 8), ("middle", 4)] {
+        send_colour(&mut trial, id, "red", level);
+    }
+    credit(&mut trial, 1, 2);
+    assert_eq!(handed_out(&mut trial), pairs(&[(1, "high"), (1, "middle")]));
+    // Whatever comes now is looked at by itself: one step for one message.
+    credit(&mut trial, 1, 5);
+    assert_eq!(handed_out(&mut trial), pairs(&[(1, "low")]));
+    send_colour(&mut trial, "late", "blue", 4);
+    let mut looks = Vec::new();
+    while trial.state.has_deliverable() {
+        let mut outcome = crate::Outcome::default();
+        trial.state.decide(trial.now, &Command::Deliver, &trial.stored, &mut outcome).unwrap();
+        looks.extend(outcome.facts.iter().filter_map(|fact| match fact {
+            Fact::SelectorLooked { upto, again, .. } => Some((upto.0, again.len())),
+            _ => None,
+        }));
+        trial.step(&Command::Deliver).unwrap();
+    }
+    assert_eq!(looks, [(44, 0)]);
+}
+
+#[test]
+fn a_selector_sees_a_message_again_that_comes_back_and_never_one_that_is_gone() {
+    let mut trial = wanting_red(1);
+    for id in ["a", "b", "c"] {
+        send_colour(&mut trial, id, "red", 4);
+    }
+    let first = trial.receive().pop().unwrap();
+    assert_eq!(trial.id_of(&first), "a");
+    trial.attach("q", 2, 1);
+    assert_eq!(handed_out(&mut trial), pairs(&[(2, "b")]));
+    trial.settle(&first, Settlement::Abandon { changes: None, delay: None }).unwrap();
+    credit(&mut trial, 1, 5);
+    assert_eq!(handed_out(&mut trial), pairs(&[(1, "a"), (1, "c")]));
+}
+
+#[test]
+fn a_selector_that_finds_more_than_it_can_remember_gets_all_of_it_in_order() {
+    let mut trial = wanting_red(0);
+    for number in 0..700 {
+        send_colour(&mut trial, &format!("m{number}"), "red", u8::try_from(number % 10).unwrap());
+    }
+    credit(&mut trial, 1, 700);
+    let got = trial.receive();
+    let order: Vec<_> = got.iter().map(|delivery| (255 - delivery.level.0, delivery.sequence)).collect();
+    assert_eq!(order.len(), 700);
+    assert!(order.is_sorted(), "{order:?}");
+    assert_eq!(trial.state.audit(), Vec::<String>::new());
 }
 
 #[test]
