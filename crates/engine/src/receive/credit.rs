@@ -96,7 +96,7 @@ impl State {
     /// Puts a receiver in line by itself, if it holds a session with a message or is to be drained.
     pub(crate) fn touch_receiver(&mut self, id: ReceiverId) {
         let Some(receiver) = self.receivers.get(&id) else { return };
-        if receiver.in_line || receiver.credit == 0 {
+        if receiver.in_line || (receiver.credit == 0 && !receiver.drain) {
             return;
         }
         let waits = self.sessions.get(receiver.session).is_some_and(|session| {

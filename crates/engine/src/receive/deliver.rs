@@ -111,8 +111,10 @@ impl State {
 
     /// Serves the holder of a session, or gives a draining receiver its credit back.
     fn serve_receiver(&self, now: Timestamp, id: ReceiverId, outcome: &mut Outcome) {
-        let Some(receiver) = self.receivers.get(&id).filter(|receiver| receiver.credit > 0) else { return };
-        if let Some(session) = self.sessions.get(receiver.session) {
+        let Some(receiver) = self.receivers.get(&id) else { return };
+        if receiver.credit == 0 {
+            // Messages that crossed the drain, or the client itself, left nothing: it is answered all the same.
+        } else if let Some(session) = self.sessions.get(receiver.session) {
             let held = self.mailboxes.get(&session.mailbox).is_none_or(|mailbox| mailbox.held);
             let alive = session.lock.is_some_and(|lock| now < lock.until);
             let head = session.head(&self.records).filter(|_| alive && !held);

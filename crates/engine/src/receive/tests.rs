@@ -149,6 +149,22 @@ fn a_drained_receiver_gets_what_there_is_and_its_credit_back() {
 }
 
 #[test]
+fn a_drain_is_answered_though_no_credit_is_left_over() {
+    let drained = |effects: &[Effect]| {
+        effects.iter().map(|effect| matches!(effect, Effect::Drained { .. })).collect::<Vec<_>>()
+    };
+    let mut trial = Trial::new();
+    trial.queue("q", vec![]);
+    trial.attach("q", 1, 0);
+    trial.step(&Command::Credit { receiver: ReceiverId(1), credit: 0, drain: true }).unwrap();
+    assert_eq!(drained(&trial.settle_down()), [true], "none was there");
+    trial.send("q", &["a", "b", "c"]).unwrap();
+    trial.step(&Command::Credit { receiver: ReceiverId(1), credit: 2, drain: true }).unwrap();
+    assert_eq!(drained(&trial.settle_down()), [false, false, true], "all of it was used");
+    assert_eq!(trial.settle_down(), [], "once");
+}
+
+#[test]
 fn receive_and_delete_removes_before_it_sends() {
     let mut trial = Trial::new();
     trial.queue("q", vec![]);
