@@ -59,6 +59,12 @@ impl State {
         }
         self.identity.generation = generation;
         self.live = true;
+        // Replayed facts know when a session was accepted, not when its receiver left: by now all have.
+        let mut gone: Vec<ReceiverId> = self.receivers.keys().copied().collect();
+        gone.sort_unstable();
+        for receiver in gone {
+            self.apply_detached(receiver, at);
+        }
         self.advance(at);
         Some(())
     }

@@ -19,11 +19,13 @@ impl State {
     ) -> Result<(), Refusal> {
         self.check_tokens(tokens)?;
         let until = now.after(self.lock_duration(mailbox)?);
+        // Said of the entity, whatever the tokens are worth: trying other ones is useless.
+        let in_sessions = self.owner(mailbox)?.outlet().is_some_and(|outlet| outlet.requires_session);
+        if in_sessions && mailbox.is_main() {
+            return Err(Refusal::RenewInSession);
+        }
         for token in tokens {
             let lock = self.held(now, mailbox, *token)?;
-            if lock.session.is_some() {
-                return Err(Refusal::RenewInSession);
-            }
             outcome.facts.push(Fact::Renewed { mailbox, sequence: lock.sequence, at: now, until });
         }
         let until = vec![until; tokens.len()];

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::command::{AcceptSession, Command, ReceiveMode, Settlement};
 use crate::effect::{Effect, Reply};
 use crate::entity::Setting;
-use crate::id::{ReceiverId, RequestTag, SessionId};
+use crate::id::{LockToken, ReceiverId, RequestTag, SessionId};
 use crate::limits::Limits;
 use crate::message::Incoming;
 use crate::refusal::{Countable, Refusal};
@@ -103,6 +103,9 @@ fn a_session_lock_covers_its_messages_and_ends_with_them() {
     let tokens = smallvec::smallvec![got[0].token.unwrap()];
     let renewed = trial.ask(|request| Command::Renew { request, mailbox, tokens });
     assert_eq!(renewed, Err(Refusal::RenewInSession));
+    let unknown = smallvec::smallvec![LockToken(7)];
+    let renewed = trial.ask(|request| Command::Renew { request, mailbox, tokens: unknown });
+    assert_eq!(renewed, Err(Refusal::RenewInSession), "whatever the token is worth");
     trial.advance(Span::seconds(29));
     let (session, receiver) = (SessionId::from("a"), ReceiverId(1));
     let renew = |request| Command::RenewSession { request, mailbox, session: session.clone(), receiver };
@@ -116,6 +119,24 @@ fn a_session_lock_covers_its_messages_and_ends_with_them() {
     assert_eq!(effects, [Effect::Detach { receiver: ReceiverId(1), refusal: lost }]);
     accept(&mut trial, 2, None, 0).unwrap();
     assert_eq!(take(&mut trial, 2, 5).iter().map(|delivery| delivery.deliveries).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn after_a_restart_nobody_is_left_who_held_a_session() {
+    let mut trial = sessions(Limits::default());
+    accept(&mut trial, 1, Some("a"), 0).unwrap();
+    trial.step(&Command::Detach { receiver: ReceiverId(1) }).unwrap();
+    accept(&mut trial, 2, Some("b"), 0).unwrap();
+    let mut trial = trial.replayed();
+    trial.step(&Command::Recover).unwrap();
+    // Connections are numbered anew: the same receivers come again, and the sessions are free.
+    for (receiver, session) in [(1, "b"), (2, "a")] {
+        let effects = accept(&mut trial, receiver, Some(session), 0).unwrap();
+        assert!(
+            matches!(effects[..], [Effect::Reply { reply: Reply::SessionAccepted { .. }, .. }]),
+            "{effects:?}"
+        );
+    }
 }
 
 #[test]
