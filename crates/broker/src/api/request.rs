@@ -395,6 +395,15 @@ impl Operation {
         }
     }
 
+    /// The transaction it is part of, or ends.
+    pub(crate) fn transaction(&self) -> Option<TransactionId> {
+        match self {
+            Operation::Send { transaction, .. } | Operation::Settle { transaction, .. } => *transaction,
+            Operation::Discharge { transaction, .. } => Some(*transaction),
+            _ => None,
+        }
+    }
+
     /// Whether carrying this out adds to what is stored.
     pub(crate) fn grows(&self) -> bool {
         match self {

@@ -12,7 +12,7 @@ use smallvec::smallvec;
 use std::sync::Arc;
 use vorrang_engine::command::{self, AcceptSession, Attach, Replay, Settle};
 use vorrang_engine::entity::EntityPath;
-use vorrang_engine::{Command, MailboxId, ReceiverId, Timestamp};
+use vorrang_engine::{Command, MailboxId, ReceiverId, Refusal, Timestamp};
 use vorrang_log::Failure;
 
 impl Core {
@@ -88,6 +88,14 @@ impl Core {
             && let Err(no_room) = self.room
         {
             self.tell(id, Event::Refused { tag, refused: no_room.into() });
+            return Ok(());
+        }
+        if let Some(transaction) = operation.transaction()
+            && !peer.transactions.contains(&transaction)
+        {
+            // Another connection's transaction is as unknown as one that never was.
+            let refused = Refusal::TransactionUnknown { transaction }.into();
+            self.tell(id, Event::Refused { tag, refused });
             return Ok(());
         }
         let request = id.request(tag);
