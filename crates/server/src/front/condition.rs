@@ -8,6 +8,8 @@ use vorrang_broker::access::Denied;
 use vorrang_broker::api::Refused;
 use vorrang_engine::Refusal;
 use vorrang_engine::entity;
+use vorrang_engine::refusal::Countable;
+use vorrang_log::NoRoom;
 
 /// Conditions of AMQP and of Service Bus.
 pub(crate) mod name {
@@ -25,6 +27,7 @@ pub(crate) mod name {
     pub(crate) const NOT_FOUND: &str = "amqp:not-found";
     pub(crate) const NOT_IMPLEMENTED: &str = "amqp:not-implemented";
     pub(crate) const RESOURCE_LIMIT_EXCEEDED: &str = "amqp:resource-limit-exceeded";
+    pub(crate) const SERVER_BUSY: &str = "com.microsoft:server-busy";
     pub(crate) const SESSION_CANNOT_BE_LOCKED: &str = "com.microsoft:session-cannot-be-locked";
     pub(crate) const SESSION_LOCK_LOST: &str = "com.microsoft:session-lock-lost";
     pub(crate) const TIMEOUT: &str = "com.microsoft:timeout";
@@ -61,15 +64,26 @@ pub(crate) fn told(refused: &Refused, path: &str) -> Told {
         Refused::Denied(denied) => unauthorized(denied),
         Refused::Impossible(refusal) => impossible(refusal, path),
         Refused::NotFound { path } => not_found(path),
-        Refused::NoRoom(no_room) => {
+        // A disk that is full stays so until somebody acts; a ring that is full is emptied all the time.
+        Refused::NoRoom(no_room @ NoRoom::Disk { .. }) => {
             Told::new(name::RESOURCE_LIMIT_EXCEEDED, 403, sentence(&no_room.to_string()))
         }
+        Refused::NoRoom(no_room @ NoRoom::Ring { .. }) => busy(&no_room.to_string()),
     }
 }
 
 /// The words by which SDKs know that trying again is useless.
 pub(super) fn not_found(path: &str) -> Told {
     Told::new(name::NOT_FOUND, 404, format!("The messaging entity '{path}' could not be found."))
+}
+
+/// Too much at once: clients wait a few seconds and try again by themselves.
+fn busy(why: &str) -> Told {
+    let text = format!(
+        "The server was unable to process the request; please retry the operation. {}",
+        sentence(why)
+    );
+    Told::new(name::SERVER_BUSY, 503, text)
 }
 
 fn unauthorized(denied: &Denied) -> Told {
@@ -96,6 +110,11 @@ fn impossible(refusal: &Refusal, path: &str) -> Told {
         | Refusal::ReceiverExists { .. }
         | Refusal::ReceiverNotFound { .. } => plain(name::NOT_ALLOWED, 400),
         Refusal::Entity(refusal) => entity(refusal, path),
+        // What others hold now and give back soon.
+        Refusal::TooMany {
+            what: Countable::WaitingAccepts | Countable::Transactions | Countable::DuplicateIds,
+            ..
+        } => busy(&refusal.to_string()),
         Refusal::TooMany { .. } | Refusal::SessionStateTooLarge { .. } => {
             plain(name::RESOURCE_LIMIT_EXCEEDED, 403)
         }
@@ -189,4 +208,27 @@ fn sentence(fragment: &str) -> String {
         text.push('.');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_by_itself_is_busy_and_what_does_not_is_a_quota() {
+        let too_many = |what| Refused::Impossible(Refusal::TooMany { what, limit: 1 });
+        let cases = [
+            (Refused::NoRoom(NoRoom::Ring { used: 2, limit: 1 }), name::SERVER_BUSY, 503),
+            (Refused::NoRoom(NoRoom::Disk { room: 1, needed: 2 }), name::RESOURCE_LIMIT_EXCEEDED, 403),
+            (too_many(Countable::WaitingAccepts), name::SERVER_BUSY, 503),
+            (too_many(Countable::Transactions), name::SERVER_BUSY, 503),
+            (too_many(Countable::DuplicateIds), name::SERVER_BUSY, 503),
+            (too_many(Countable::Operations), name::RESOURCE_LIMIT_EXCEEDED, 403),
+            (too_many(Countable::Receivers), name::RESOURCE_LIMIT_EXCEEDED, 403),
+        ];
+        for (refused, condition, status) in cases {
+            let told = told(&refused, "q");
+            assert_eq!((told.condition, told.status), (condition, status), "{refused:?}");
+        }
+    }
 }
