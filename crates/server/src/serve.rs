@@ -121,6 +121,8 @@ pub struct Ready {
     pub root_key: String,
     /// Whether an emulator configuration was applied.
     pub emulator: bool,
+    /// What is behind the doors, for a program that runs the server inside itself.
+    pub broker: Broker,
 }
 
 /// The four doors, open and waiting.
@@ -153,7 +155,7 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
     };
     let acceptor = tls::acceptor(&certificate)?;
     let doors = open_doors(&settings).await?;
-    let ready = ready(&doors, root_key, settings.emulator_config.is_some())?;
+    let ready = ready(&doors, root_key, settings.emulator_config.is_some(), &broker)?;
     let shared = Arc::new(Shared {
         container: format!("vorrang-{:016x}", seed()),
         limits: Limits::default(),
@@ -226,7 +228,7 @@ async fn open_doors(settings: &Settings) -> Result<Doors, BindError> {
     })
 }
 
-fn ready(doors: &Doors, root_key: String, emulator: bool) -> Result<Ready, Error> {
+fn ready(doors: &Doors, root_key: String, emulator: bool, broker: &Broker) -> Result<Ready, Error> {
     Ok(Ready {
         amqp: doors.amqp.address().map_err(Error::Address)?,
         amqps: doors.amqps.address().map_err(Error::Address)?,
@@ -234,6 +236,7 @@ fn ready(doors: &Doors, root_key: String, emulator: bool) -> Result<Ready, Error
         https: doors.https.address().map_err(Error::Address)?,
         root_key,
         emulator,
+        broker: broker.clone(),
     })
 }
 

@@ -1,9 +1,10 @@
 //! Links that clients ask for: found, permitted, attached at the broker, and only then answered.
 
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use vorrang_amqp::connection::{AttachReply, AttachRequest, LinkId};
-use vorrang_amqp::performative::{Attach, Role as End, SenderSettleMode, Source, Target, TargetNode};
+use vorrang_amqp::performative::{Attach, Error, Role as End, SenderSettleMode, Source, Target, TargetNode};
 use vorrang_amqp::ticks::ticks_of;
 use vorrang_amqp::value::{Map, MapBuilder, Timestamp as AmqpTimestamp, Value};
 use vorrang_amqp::{Symbol, Text};
@@ -23,6 +24,9 @@ use super::sending::CREDIT;
 use super::{Answered, Outcome};
 
 const SESSION_FILTER: &str = "com.microsoft:session-filter";
+/// Sessions held by several receivers at once: known by its name, with or without `:list`, or by its descriptor.
+const COOPERATIVE_FILTER: &str = "com.microsoft:non-exclusive-session-filter";
+const COOPERATIVE_CODE: u64 = 0x0000_0013_7000_000E;
 const MIN_LEVEL_FILTER: &str = "vorrang:min-level";
 /// A selector is known by its descriptor, whatever key a client puts it under, or by one of these keys.
 const SELECTOR_FILTERS: [&str; 2] = ["apache.org:selector-filter:string", "jms-selector"];
@@ -60,6 +64,20 @@ enum Stage {
     Attach(Box<Attaching>),
 }
 
+/// The answer to an attach, that may have to wait for earlier ones.
+#[derive(Debug)]
+pub(super) enum Ready {
+    /// The link is attached.
+    Accept {
+        /// What the client is told.
+        reply: Box<AttachReply>,
+        /// Whether the client sends on it, and needs credit.
+        takes_messages: bool,
+    },
+    /// It is not.
+    Refuse(Box<Error>),
+}
+
 /// A receiver that the broker is about to attach.
 #[derive(Debug)]
 struct Attaching {
@@ -75,6 +93,7 @@ impl Door {
         let AttachRequest { link, session, attach } = request;
         // Names and addresses outlive the read buffer they came in.
         self.links.insert(link, session, attach.name.detached(), Role::Pending(None));
+        self.order.ask(session, link);
         let outcome = match attach.role {
             End::Sender => self.attach_sender(link, attach),
             End::Receiver => self.attach_receiver(link, attach),
@@ -87,7 +106,7 @@ impl Door {
     fn attach_sender(&mut self, link: LinkId, attach: Attach) -> Result<(), Told> {
         let target = match &attach.target {
             Some(TargetNode::Coordinator(_)) => {
-                self.accept(link, &attach, Role::Coordinator, AttachReply::default());
+                self.accept(link, &attach, Role::Coordinator(BTreeSet::new()), AttachReply::default());
                 return Ok(());
             }
             Some(TargetNode::Node(target)) => target.address.as_ref(),
@@ -317,8 +336,12 @@ impl Door {
             *role = Role::Pending(Some(number));
         }
         self.links.number(number, link);
+        let waits_long = matches!(&operation, Operation::AcceptSession { session: None, .. });
         let plan = Plan { link, attach, stage: Stage::Attach(Box::new(attaching)) };
         self.ask(Expecting::Attach(Box::new(plan)), operation);
+        if waits_long {
+            self.step_out_of_order(link);
+        }
         Ok(())
     }
 
@@ -354,7 +377,7 @@ impl Door {
 
     /// Answers an attach, echoing what the client said unless the reply says otherwise.
     fn accept(&mut self, link: LinkId, attach: &Attach, role: Role, reply: AttachReply) {
-        let takes_messages = matches!(role, Role::Sender(_) | Role::Requests(_) | Role::Coordinator);
+        let takes_messages = matches!(role, Role::Sender(_) | Role::Requests(_) | Role::Coordinator(_));
         if let Some(place) = self.links.role(link) {
             *place = role;
         }
@@ -366,19 +389,42 @@ impl Door {
                 .or_else(|| Some(TargetNode::Node(Target::default()))),
             ..reply
         };
-        // The client may be gone already; forgetting the link follows.
-        if self.amqp.accept_attach(link, reply).is_ok() && takes_messages {
-            let _ = self.amqp.grant(link, CREDIT);
-        }
+        let ready = Ready::Accept { reply: Box::new(reply), takes_messages };
+        let leaving = self.order.answer(link, ready);
+        self.answer_attaches(leaving);
     }
 
     fn refuse(&mut self, link: LinkId, told: Told) {
-        // The client may be gone already.
-        let _ = self.amqp.refuse_attach(link, told.error());
         if let Some(entry) = self.links.remove(link)
             && let Role::Pending(Some(number)) = entry.role
         {
             self.links.forget_number(number);
+        }
+        self.answer_refused(link, told.error());
+    }
+
+    /// Answers an attach with a refusal, in its turn.
+    pub(super) fn answer_refused(&mut self, link: LinkId, error: Error) {
+        let leaving = self.order.answer(link, Ready::Refuse(Box::new(error)));
+        self.answer_attaches(leaving);
+    }
+
+    /// A link is gone, or waits long: those behind it need not.
+    pub(super) fn step_out_of_order(&mut self, link: LinkId) {
+        let leaving = self.order.step_out(link);
+        self.answer_attaches(leaving);
+    }
+
+    fn answer_attaches(&mut self, leaving: Vec<(LinkId, Ready)>) {
+        for (link, ready) in leaving {
+            // The client may be gone already; forgetting the link follows.
+            let _ = match ready {
+                Ready::Accept { reply, takes_messages } => {
+                    let accepted = self.amqp.accept_attach(link, *reply);
+                    if accepted.is_ok() && takes_messages { self.amqp.grant(link, CREDIT) } else { accepted }
+                }
+                Ready::Refuse(error) => self.amqp.refuse_attach(link, *error),
+            };
         }
     }
 }
@@ -415,6 +461,11 @@ enum SessionWish {
 
 impl Wishes {
     fn read(filters: Option<&Map>) -> Result<Wishes, Told> {
+        if filters.is_some_and(|filters| filters.iter().any(|(key, value)| is_cooperative(&key, &value))) {
+            let text =
+                "Sessions are held by one receiver at a time; cooperative session locks are not supported.";
+            return Err(Told::new(name::NOT_IMPLEMENTED, 501, text));
+        }
         let value =
             |key: &str| filters.and_then(|map| map.value(key)).map(|value| value.undescribed().clone());
         let session = match value(SESSION_FILTER) {
@@ -445,6 +496,15 @@ impl Wishes {
         };
         Ok(Wishes { session, min_level, selector })
     }
+}
+
+/// Whether a filter asks to share a session with other receivers.
+fn is_cooperative(key: &Value, value: &Value) -> bool {
+    let code = match value {
+        Value::Described(described) => described.descriptor.as_u64(),
+        _ => None,
+    };
+    key.as_str().is_some_and(|key| key.starts_with(COOPERATIVE_FILTER)) || code == Some(COOPERATIVE_CODE)
 }
 
 /// The selector among a receiver's filters.

@@ -9,6 +9,7 @@ use vorrang_engine::{Reply, TransactionId};
 
 use super::condition::{self, Told, name};
 use super::door::{Door, Expecting};
+use super::links::Role;
 use super::{Answered, Outcome};
 
 /// A transaction's beginning or end that the broker is about to confirm.
@@ -48,6 +49,11 @@ impl Door {
         };
         match operation {
             Ok(operation) => {
+                if let (Operation::Discharge { transaction, .. }, Some(Role::Coordinator(open))) =
+                    (&operation, self.links.role(link))
+                {
+                    open.remove(transaction);
+                }
                 let discharging = Discharging { link, delivery: id, settled: delivery.settled };
                 self.ask(Expecting::Transaction(discharging), operation);
             }
@@ -58,6 +64,13 @@ impl Door {
     /// The broker has begun or ended a transaction, or refused to.
     pub(super) fn transaction_answered(&mut self, discharging: &Discharging, outcome: Outcome) {
         let Discharging { link, delivery, settled } = *discharging;
+        if let Ok(Answered::Reply(Reply::Declared { transaction })) = &outcome {
+            match self.links.role(link) {
+                Some(Role::Coordinator(open)) => drop(open.insert(*transaction)),
+                // AMQP 1.0 4.3: a transaction does not outlive the link it was declared on.
+                _ => self.roll_back(*transaction),
+            }
+        }
         if settled {
             return;
         }
@@ -73,6 +86,13 @@ impl Door {
                 Ok(())
             }
         };
+    }
+}
+
+impl Door {
+    /// Ends a transaction whose link is gone; nobody waits for the answer.
+    pub(super) fn roll_back(&mut self, transaction: TransactionId) {
+        self.tell(Operation::Discharge { transaction, rollback: true });
     }
 }
 

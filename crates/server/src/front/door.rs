@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use tracing::debug;
 use vorrang_amqp::connection::{
-    Connection, Credentials, Event as Amqp, Limits, LinkEnding, LinkId, Millis, ServerConfig,
+    Connection, Credentials, Event as Amqp, Limits, LinkEnding, LinkId, Millis, ServerConfig, SessionId,
 };
 use vorrang_amqp::performative::Error;
 use vorrang_broker::access::{Action, Principal, authorise};
@@ -17,11 +17,12 @@ use vorrang_broker::api::{Event, Link, Operation, Request, Tag};
 use vorrang_broker::shard::Broker;
 use vorrang_engine::Timestamp;
 
-use super::attach::Plan;
+use super::attach::{Plan, Ready};
 use super::condition;
 use super::coordinator::Discharging;
 use super::links::{Handed, Links, Role};
 use super::management::Waiting;
+use super::order::Order;
 use super::pending::{Quick, Slow};
 use super::sending::Sending;
 use super::settling::Settling;
@@ -56,6 +57,8 @@ pub struct Door {
     pub(super) links: Links,
     pub(super) quick: Quick<Answering>,
     pub(super) slow: Slow<Expecting>,
+    /// Attaches that are not answered yet.
+    pub(super) order: Order<SessionId, LinkId, Ready>,
     pub(super) requests: Vec<Request>,
     pub(super) principal: Arc<Principal>,
     /// Scratch for the sections written in front of deliveries.
@@ -97,6 +100,7 @@ impl Door {
             links: Links::default(),
             quick: Quick::new(),
             slow: Slow::new(),
+            order: Order::new(),
             requests: Vec::new(),
             principal: Arc::new(Principal::anonymous()),
             head: BytesMut::new(),
@@ -236,6 +240,11 @@ impl Door {
 
     /// Ends a link from our side.
     pub(super) fn detach(&mut self, link: LinkId, error: Error) {
+        if self.order.holds(link) {
+            // The client has not heard of it yet, and now hears that it is over.
+            self.answer_refused(link, error);
+            return self.clean_up(link);
+        }
         // A link the client has just detached itself is gone already.
         let _ = self.amqp.detach(link, true, Some(error));
         self.forget(link);
@@ -308,14 +317,26 @@ impl Door {
         }
     }
 
-    /// Cleans up after a link that is gone.
+    /// A link is gone.
     fn forget(&mut self, link: LinkId) {
+        self.step_out_of_order(link);
+        self.clean_up(link);
+    }
+
+    /// Gives back what a link held.
+    fn clean_up(&mut self, link: LinkId) {
         let Some(entry) = self.links.remove(link) else { return };
         let number = match entry.role {
             Role::Pending(number) => number,
             Role::Receiver(receiver) => {
                 self.give_back(&receiver);
                 Some(receiver.number)
+            }
+            Role::Coordinator(open) => {
+                for transaction in open {
+                    self.roll_back(transaction);
+                }
+                None
             }
             _ => None,
         };

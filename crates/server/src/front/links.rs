@@ -1,6 +1,6 @@
 //! The links of a connection, and what each is for.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use vorrang_amqp::Text;
@@ -9,7 +9,7 @@ use vorrang_broker::access::Scope;
 use vorrang_broker::api::Link;
 use vorrang_broker::shard::Body;
 use vorrang_engine::message::Delivery;
-use vorrang_engine::{EntityId, LockToken, MailboxId, SessionId as GroupId};
+use vorrang_engine::{EntityId, LockToken, MailboxId, SessionId as GroupId, TransactionId};
 
 /// What a link is for.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub(super) enum Role {
     Requests(Node),
     /// A node's responses go to a client.
     Responses(Box<Responses>),
-    /// A client declares and discharges transactions.
-    Coordinator,
+    /// A client declares and discharges transactions: those it has declared and that are open.
+    Coordinator(BTreeSet<TransactionId>),
 }
 
 /// A node that answers requests.

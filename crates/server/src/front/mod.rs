@@ -14,6 +14,7 @@ pub mod door;
 mod links;
 mod management;
 pub mod message;
+mod order;
 mod pending;
 mod receiving;
 mod rpc;

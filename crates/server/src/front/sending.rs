@@ -39,7 +39,7 @@ impl Door {
             Some(Role::Sender(_)) => return self.send(delivery),
             Some(Role::Requests(Node::Cbs)) => self.put_token(&delivery, now),
             Some(Role::Requests(Node::Management(_))) => self.manage(&delivery, now),
-            Some(Role::Coordinator) => self.coordinate(&delivery),
+            Some(Role::Coordinator(_)) => self.coordinate(&delivery),
             _ => return,
         }
         // Requests are bounded by what may wait for an answer, not by what is on its way to the disk.
