@@ -96,6 +96,8 @@ pub enum Login {
     WithoutSasl,
     /// `ANONYMOUS`.
     Anonymous,
+    /// `MSSBCBS`, which is the same under another name.
+    Mssbcbs,
     /// `PLAIN`.
     Plain(PlainCredentials),
     /// `EXTERNAL`.

@@ -109,6 +109,7 @@ impl Connection {
         let Side::Client(config) = &self.side else { return };
         let (mechanism, initial_response) = match &config.login {
             Login::Anonymous => (Mechanism::Anonymous, Some(Bytes::new())),
+            Login::Mssbcbs => (Mechanism::Mssbcbs, None),
             Login::External => (Mechanism::External, Some(Bytes::new())),
             Login::Plain(credentials) => (Mechanism::Plain, Some(credentials.to_response())),
             Login::WithoutSasl => {
