@@ -23,6 +23,7 @@ impl Coverage {
             Call::Settle { how, transaction: None, .. } => format!("{how:?}"),
             Call::Settle { .. } => "SettleInTransaction".to_owned(),
             Call::Send { transaction: Some(_), .. } => "SendInTransaction".to_owned(),
+            Call::ReceiveDeferred { removes: Some(_), .. } => "RemoveDeferred".to_owned(),
             Call::Discharge { rollback: true, .. } => "Rollback".to_owned(),
             other => name(other),
         };

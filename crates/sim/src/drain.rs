@@ -84,7 +84,7 @@ impl World {
     fn empty_deferred(&mut self, mailbox: MailboxId) {
         let peer = self.connect();
         for sequence in self.look(mailbox) {
-            let call = Call::ReceiveDeferred { entity: mailbox.entity(), sequence };
+            let call = Call::ReceiveDeferred { entity: mailbox.entity(), sequence, removes: None };
             let (sequences, mode) = (vec![sequence], ReceiveMode::PeekLock);
             let operation = Operation::ReceiveDeferred { mailbox, sequences, mode, link: None };
             self.ask_now(peer, operation, call);

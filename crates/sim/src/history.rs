@@ -24,6 +24,19 @@ pub struct History {
     pub mails: BTreeMap<u64, Mail>,
     /// What is promised about the queues and subscriptions.
     pub boxes: BTreeMap<EntityId, BoxRules>,
+    /// What receivers want, other than everything.
+    pub wishes: BTreeMap<LinkId, Wish>,
+}
+
+/// What a receiver wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Only messages of this kind.
+    pub kind: Option<u8>,
+    /// Only messages of this level or higher.
+    pub min_level: u8,
+    /// Messages of another queue if the first has none.
+    pub ordered: bool,
 }
 
 /// Something that happened.
@@ -67,17 +80,49 @@ pub enum What {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Call {
-    Send { mails: Vec<u64>, transaction: Option<u128> },
-    Cancel { mails: Vec<u64> },
-    Settle { how: How, target: Target, transaction: Option<u128> },
-    Renew { target: Target },
-    ReceiveDeferred { entity: EntityId, sequence: Sequence },
-    Accept { mailbox: MailboxId, link: u32 },
-    RenewSession { mailbox: MailboxId, session: String },
-    SetState { mailbox: MailboxId, session: String, value: Option<u64> },
-    GetState { mailbox: MailboxId, session: String },
+    Send {
+        mails: Vec<u64>,
+        transaction: Option<u128>,
+    },
+    Cancel {
+        mails: Vec<u64>,
+    },
+    Settle {
+        how: How,
+        target: Target,
+        transaction: Option<u128>,
+    },
+    Renew {
+        target: Target,
+    },
+    /// With the message, if it is removed by being read.
+    ReceiveDeferred {
+        entity: EntityId,
+        sequence: Sequence,
+        removes: Option<u64>,
+    },
+    Accept {
+        mailbox: MailboxId,
+        link: u32,
+    },
+    RenewSession {
+        mailbox: MailboxId,
+        session: String,
+    },
+    SetState {
+        mailbox: MailboxId,
+        session: String,
+        value: Option<u64>,
+    },
+    GetState {
+        mailbox: MailboxId,
+        session: String,
+    },
     Declare,
-    Discharge { transaction: u128, rollback: bool },
+    Discharge {
+        transaction: u128,
+        rollback: bool,
+    },
     Attach,
     Administer,
     Reprioritise,
@@ -141,6 +186,8 @@ pub struct Mail {
     pub session: Option<String>,
     /// Its level.
     pub level: u8,
+    /// Its kind, which filters can see.
+    pub kind: u8,
     /// How long it lives.
     pub time_to_live: Option<Span>,
     /// Not before this time.
@@ -184,6 +231,8 @@ pub struct BoxRules {
     pub window: Option<Span>,
     /// Whether a higher level is always first.
     pub strict: bool,
+    /// Whether messages of one level come in the order of their time.
+    pub in_line: bool,
     /// Whether messages are received and deleted, and may be lost on the way.
     pub lossy: bool,
     /// Whether expired messages are dead-lettered.

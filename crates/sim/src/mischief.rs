@@ -37,10 +37,12 @@ pub enum Bug {
     StateNotWritten,
     StateStale,
     CreditSwallowed,
+    SelectorIgnored,
+    FloorIgnored,
 }
 
 /// Every bug, and the promise it breaks. A disk that lies leaves gaps the broker refuses to start with.
-pub const BUGS: [(Bug, &str); 23] = [
+pub const BUGS: [(Bug, &str); 25] = [
     (Bug::SyncIgnored, "open"),
     (Bug::AcknowledgedEarly, "S1"),
     (Bug::AbandonLoses, "S1"),
@@ -64,6 +66,8 @@ pub const BUGS: [(Bug, &str); 23] = [
     (Bug::StateNotWritten, "S10"),
     (Bug::StateStale, "S10"),
     (Bug::CreditSwallowed, "L1"),
+    (Bug::SelectorIgnored, "S2"),
+    (Bug::FloorIgnored, "S2"),
 ];
 
 /// How often a bug strikes, for those that would drown everything else.
@@ -168,6 +172,8 @@ impl Mischief {
                 return false;
             }
             (Bug::CreditSwallowed, Operation::Credit { .. }) => return false,
+            (Bug::SelectorIgnored, Operation::Attach { selector, .. }) => *selector = None,
+            (Bug::FloorIgnored, Operation::Attach { min_level, .. }) => *min_level = Level(0),
             (Bug::LateCompletionConfirmed, Operation::Settle { .. }) => {
                 self.pending.extend(call.map(|call| ((peer, tag), (Link(0), call.clone()))));
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vorrang_engine::entity::name::Error;
 use vorrang_engine::entity::{
     EntityName, Request, RuleDescription, Setting, SubscriptionName,
-    priority::{Rescue, Share},
+    priority::{Policy, Rescue, Share},
 };
 use vorrang_engine::{EntityId, Span};
 use vorrang_filter::{Filter, Parameters, Sql};
@@ -23,6 +23,12 @@ pub(crate) enum Kind {
     Lossy,
     /// A queue whose messages expire into the dead-letter queue.
     Expiring,
+    /// A queue that hands its messages on to the next.
+    Hallway,
+    /// A queue with ageing, where they arrive.
+    Parlour,
+    /// A queue in the order of deadlines.
+    Office,
     /// A topic.
     Topic,
     /// A subscription that wants everything.
@@ -38,12 +44,15 @@ pub(crate) struct Topology {
 }
 
 /// In the order they are created in.
-pub(crate) const KINDS: [Kind; 8] = [
+pub(crate) const KINDS: [Kind; 11] = [
     Kind::Plain,
     Kind::Sessions,
     Kind::Unique,
     Kind::Lossy,
     Kind::Expiring,
+    Kind::Parlour,
+    Kind::Hallway,
+    Kind::Office,
     Kind::Topic,
     Kind::All,
     Kind::Some,
@@ -64,7 +73,7 @@ impl Topology {
 
     /// Everything that can be received from.
     pub(crate) fn receivable(&self) -> impl Iterator<Item = (Kind, EntityId)> {
-        self.entities.iter().copied().filter(|(kind, _)| *kind != Kind::Topic)
+        self.entities.iter().copied().filter(|(kind, _)| keeps(*kind))
     }
 
     /// Where a message of this kind, sent there, must come to.
@@ -73,15 +82,21 @@ impl Topology {
         match kind {
             Kind::Topic if of == 1 => vec![self.of(Kind::All), self.of(Kind::Some)],
             Kind::Topic => vec![self.of(Kind::All)],
+            Kind::Hallway => vec![self.of(Kind::Parlour)],
             other => vec![self.of(other)],
         }
     }
 }
 
-/// What is promised about an entity of this kind; none for topics.
+/// Whether messages wait in an entity of this kind to be received.
+fn keeps(kind: Kind) -> bool {
+    !matches!(kind, Kind::Topic | Kind::Hallway)
+}
+
+/// What is promised about an entity of this kind; none where nothing is received from.
 #[must_use]
 pub(crate) fn rules(kind: Kind) -> Option<BoxRules> {
-    (kind != Kind::Topic).then(|| BoxRules {
+    keeps(kind).then(|| BoxRules {
         lock: match kind {
             Kind::Sessions => Span::seconds(20),
             Kind::Unique => Span::seconds(5),
@@ -91,6 +106,8 @@ pub(crate) fn rules(kind: Kind) -> Option<BoxRules> {
         sessions: kind == Kind::Sessions,
         window: (kind == Kind::Unique).then_some(Span::seconds(30)),
         strict: kind == Kind::Plain,
+        // What was handed on keeps its place in time, which is before what came in meanwhile.
+        in_line: !matches!(kind, Kind::Office | Kind::Parlour),
         lossy: kind == Kind::Lossy,
         keeps_expired: kind == Kind::Expiring,
     })
@@ -112,6 +129,17 @@ pub(crate) fn creation(kind: Kind) -> Result<Request, Error> {
             settings.push(Setting::Rescue(Rescue { after: Span::days(7), share: Share::NONE }));
         }
     }
+    match kind {
+        Kind::Hallway => settings.push(Setting::ForwardTo(Some(EntityName::parse("parlour")?))),
+        Kind::Parlour => settings.push(Setting::Policy(Policy::Aged { step: Span::seconds(2) })),
+        Kind::Office => settings.push(Setting::Policy(Policy::Deadline)),
+        // Where messages soon count as starving.
+        Kind::All => settings.push(Setting::Rescue(Rescue {
+            after: Span::seconds(2),
+            share: Share::per_mille(300).unwrap_or(Share::NONE),
+        })),
+        _ => {}
+    }
     let topic = EntityName::parse("topic")?;
     let subscription = |name: &str, settings, filter| -> Result<Request, Error> {
         let topic = topic.clone();
@@ -124,6 +152,9 @@ pub(crate) fn creation(kind: Kind) -> Result<Request, Error> {
         Kind::Unique => "unique",
         Kind::Lossy => "lossy",
         Kind::Expiring => "expiring",
+        Kind::Hallway => "hallway",
+        Kind::Parlour => "parlour",
+        Kind::Office => "office",
         Kind::Topic => return Ok(Request::CreateTopic { name: topic.clone(), settings }),
         Kind::All => return subscription("all", settings, Filter::True),
         Kind::Some => {

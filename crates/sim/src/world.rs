@@ -479,6 +479,7 @@ impl World {
             Event::Deliver { link, delivery, body } => {
                 let Some(seen) = self.see(&delivery, body.as_ref(), false) else { return heard };
                 let mode = mode_of(&seen);
+                self.cover_wish((peer, link.0));
                 self.note(What::Deliver { link: (peer, link.0), mode, seen: seen.clone() });
                 heard.push(Heard::Deliver { link: link.0, seen });
             }
@@ -491,6 +492,18 @@ impl World {
             Event::Stopped { .. } => {}
         }
         heard
+    }
+
+    fn cover_wish(&mut self, link: LinkId) {
+        let Some(wish) = self.history.wishes.get(&link) else { return };
+        let reached = [
+            (wish.kind.is_some(), "selected delivery"),
+            (wish.min_level > 0, "express delivery"),
+            (wish.ordered, "delivery in the order of queues"),
+        ];
+        for (_, what) in reached.into_iter().filter(|(is_so, _)| *is_so) {
+            self.coverage.event(what);
+        }
     }
 
     fn answered(&mut self, peer: u32, tag: Tag, outcome: Outcome) -> Option<Heard> {

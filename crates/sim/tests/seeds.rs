@@ -27,6 +27,7 @@ fn every_promise_is_kept_and_the_main_cells_are_reached() {
         "DeadLetter",
         "Renew",
         "ReceiveDeferred",
+        "RemoveDeferred",
         "Attach",
         "Accept",
         "RenewSession",
@@ -57,6 +58,9 @@ fn every_promise_is_kept_and_the_main_cells_are_reached() {
         ("world", "clock jumped"),
         ("world", "clock stopped"),
         ("world", "snapshot"),
+        ("world", "selected delivery"),
+        ("world", "express delivery"),
+        ("world", "delivery in the order of queues"),
     ];
     for (what, how) in done.into_iter().chain(others) {
         assert!(coverage.of(what, how) > 0, "{what}: {how} was never reached\n{coverage}");

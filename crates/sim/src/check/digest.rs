@@ -2,6 +2,7 @@
 
 use crate::history::{Call, CallId, History, How, Outcome, Target, What};
 use std::collections::{BTreeMap, BTreeSet};
+use vorrang_engine::EntityId;
 
 /// What became of something that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +82,14 @@ fn fate(asked: &Asked) -> Fate {
         Some((_, _, Outcome::Refused(_))) => Fate::Not,
         Some((_, step, _)) => Fate::Done(*step),
     }
+}
+
+/// Deferred messages that were perhaps removed by being read.
+pub(super) fn removed(digest: &Digest) -> impl Iterator<Item = (EntityId, u64)> {
+    digest.calls.values().filter(|asked| fate(asked).perhaps()).filter_map(|asked| match asked.call {
+        Call::ReceiveDeferred { entity, removes, .. } => Some((entity, removes?)),
+        _ => None,
+    })
 }
 
 impl Digest {

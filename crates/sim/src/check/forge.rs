@@ -1,7 +1,7 @@
 //! Histories made by hand, to show that the checkers see what is wrong with them.
 
 use super::check;
-use crate::history::{BoxRules, Call, CallId, Entry, History, How, Mail, Outcome, Seen, Target, What};
+use crate::history::{BoxRules, Call, CallId, Entry, History, How, Mail, Outcome, Seen, Target, What, Wish};
 use vorrang_engine::command::ReceiveMode;
 use vorrang_engine::{EntityId, LockToken, MailboxId, Sequence, Span, Timestamp};
 
@@ -25,6 +25,7 @@ impl Forge {
             sessions: false,
             window: Some(Span::seconds(30)),
             strict: true,
+            in_line: true,
             lossy: false,
             keeps_expired: false,
         };
@@ -66,6 +67,7 @@ impl Forge {
             message_id: None,
             session: None,
             level: 4,
+            kind: 0,
             time_to_live: None,
             scheduled: None,
         };
@@ -184,6 +186,11 @@ impl Forge {
             self.drain_begins();
         }
         self.add(What::DrainEnds { left });
+    }
+
+    /// The receiver of all deliveries wants only some.
+    pub(crate) fn wishes(&mut self, wish: Wish) {
+        self.history.wishes.insert((1, 1), wish);
     }
 
     /// The named checker must object.

@@ -4,6 +4,7 @@
 //! asked for. Receive-and-delete may lose a message on its way to a receiver that is gone: no more of
 //! them than there was credit outstanding.
 
+use super::digest::removed;
 use super::{Digest, Fate};
 use crate::history::{History, How, What};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ pub(super) fn check(history: &History, digest: &Digest) -> Vec<String> {
             ended.insert((seen.mailbox.entity(), mail));
         }
     }
+    ended.extend(removed(digest));
     let mut allowance = allowance(history);
     let mut broken = Vec::new();
     for (mail, fate) in &digest.sends {

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use vorrang_engine::command::ReceiveMode;
 use vorrang_engine::{EntityId, MailboxId, Sequence, Timestamp};
 
+/// What must come in order: what one link gets, in one life of the broker, from one mailbox, of one level.
+type Line = (LinkId, u64, MailboxId, Option<u8>);
+
 struct First<'a> {
     seen: &'a Seen,
     life: u64,
@@ -18,7 +21,7 @@ struct First<'a> {
 
 pub(super) fn check(history: &History, digest: &Digest) -> Vec<String> {
     let mut broken = Vec::new();
-    let mut newest: BTreeMap<(LinkId, u64, Option<u8>), (Timestamp, Sequence)> = BTreeMap::new();
+    let mut newest: BTreeMap<Line, (Timestamp, Sequence)> = BTreeMap::new();
     let mut known: BTreeSet<(MailboxId, Sequence)> = BTreeSet::new();
     let mut firsts: BTreeMap<EntityId, Vec<First<'_>>> = BTreeMap::new();
     let mut life = 0;
@@ -40,14 +43,14 @@ pub(super) fn check(history: &History, digest: &Digest) -> Vec<String> {
             broken.push(format!("message {:?} of level {} has level {}", seen.mail, mail.level, seen.level));
         }
         let first = known.insert((seen.mailbox, seen.sequence)) && seen.deliveries == 0;
-        if !first || seen.deferred || !seen.mailbox.is_main() {
+        if !first || seen.deferred || !seen.mailbox.is_main() || !rules.in_line {
             continue;
         }
         // Inside a session levels do not count; between the messages of one level their time does.
         let (level, time) =
             if rules.sessions { (None, Timestamp(0)) } else { (Some(seen.level), seen.enqueued) };
         let key = (time, seen.sequence);
-        let before = newest.insert((link, life, level), key);
+        let before = newest.insert((link, life, seen.mailbox, level), key);
         if let Some(before) = before.filter(|before| *before > key) {
             broken.push(format!(
                 "{}/{} was first delivered after {} of the same line",
@@ -85,6 +88,13 @@ fn accepted(history: &History, digest: &Digest) -> BTreeMap<u64, (Timestamp, u64
 
 /// Deliveries of lower levels while a higher one had been acknowledged before and was not yet out.
 fn inversions(firsts: &[First<'_>], accepted: &BTreeMap<u64, (Timestamp, u64)>) -> Vec<String> {
+    let mut granted: BTreeMap<(u64, u8), Vec<Timestamp>> = BTreeMap::new();
+    for first in firsts {
+        granted.entry((first.life, first.seen.level)).or_default().push(first.granted);
+    }
+    for times in granted.values_mut() {
+        times.sort_unstable();
+    }
     let mut broken = Vec::new();
     for high in firsts {
         let Some(&(since, life)) = high.seen.mail.and_then(|mail| accepted.get(&mail)) else { continue };
@@ -92,22 +102,15 @@ fn inversions(firsts: &[First<'_>], accepted: &BTreeMap<u64, (Timestamp, u64)>) 
             continue;
         }
         let since = since.max(high.seen.enqueued);
-        let overtaken = firsts.iter().find(|low| {
-            low.life == life
-                && low.seen.level < high.seen.level
-                && low.granted > since
-                && low.granted < high.granted
+        let lower = granted.range((life, 0)..(life, high.seen.level));
+        let overtaken = lower.filter_map(|((_, level), times)| {
+            let next = times.get(times.partition_point(|at| *at <= since))?;
+            (*next < high.granted).then_some((level, next))
         });
-        if let Some(low) = overtaken {
+        if let Some((level, at)) = overtaken.min_by_key(|(_, at)| **at) {
             broken.push(format!(
-                "level {} was given out at {} while {}/{} of level {} waited from {} to {}",
-                low.seen.level,
-                low.granted.0,
-                high.seen.mailbox.0,
-                high.seen.sequence,
-                high.seen.level,
-                since.0,
-                high.granted.0
+                "level {level} was given out at {} while {}/{} of level {} waited from {} to {}",
+                at.0, high.seen.mailbox.0, high.seen.sequence, high.seen.level, since.0, high.granted.0
             ));
         }
     }

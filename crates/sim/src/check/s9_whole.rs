@@ -4,6 +4,7 @@
 //! transactions. Here: what was rolled back never shows, and of a transaction that nobody knows the end
 //! of either all shows or nothing.
 
+use super::digest::removed;
 use super::{Digest, Fate};
 use crate::history::{History, How};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,23 +60,27 @@ fn completions(history: &History, digest: &Digest, parts: &mut BTreeMap<u128, Pa
     let enlisted = |settled: &&super::digest::Settled| {
         settled.how == How::Complete && settled.taken && settled.transaction.is_some()
     };
+    let place_of = |settled: &super::digest::Settled| (settled.target.mailbox.entity(), settled.target.mail);
+    let mut completed: BTreeMap<(EntityId, u64), usize> = BTreeMap::new();
+    for other in digest.settled.iter().filter(|other| other.how == How::Complete && other.fate.perhaps()) {
+        *completed.entry(place_of(other)).or_default() += 1;
+    }
+    let mut last: BTreeMap<(EntityId, u64), usize> = BTreeMap::new();
+    for (place, _, _, _, seen) in history.deliveries() {
+        last.extend(seen.mail.map(|mail| ((seen.mailbox.entity(), mail), place)));
+    }
+    let removed: BTreeSet<(EntityId, u64)> = removed(digest).collect();
     for settled in digest.settled.iter().filter(enlisted) {
         let Some(transaction) = settled.transaction else { continue };
-        let key = (settled.target.mailbox.entity(), settled.target.mail);
+        let key = place_of(settled);
         let mortal = history.mails.get(&key.1).is_none_or(|mail| mail.time_to_live.is_some());
         if mortal || history.boxes.get(&key.0).is_none_or(|rules| rules.lossy) {
             continue;
         }
         // The same completion may be asked for again, inside a transaction or outside.
-        let otherwise = digest.settled.iter().any(|other| {
-            other.place != settled.place
-                && other.how == How::Complete
-                && other.fate.perhaps()
-                && (other.target.mailbox.entity(), other.target.mail) == key
-        });
-        let again = history.deliveries().any(|(place, _, _, _, seen)| {
-            place > settled.place && seen.mail == Some(key.1) && seen.mailbox.entity() == key.0
-        });
+        let others = completed.get(&key).copied().unwrap_or_default() - usize::from(settled.fate.perhaps());
+        let otherwise = others > 0 || removed.contains(&key);
+        let again = last.get(&key).is_some_and(|place| *place > settled.place);
         let text = format!("completion of {} in {}", key.1, key.0.0);
         let parts = parts.entry(transaction).or_default();
         match (again, otherwise) {

@@ -111,7 +111,7 @@ pub(crate) struct Client {
     lines: BTreeMap<u32, Line>,
     held: Vec<Target>,
     settled: Vec<Target>,
-    deferred: Vec<(EntityId, Sequence)>,
+    deferred: Vec<(EntityId, Sequence, u64)>,
     /// Scheduled messages on their way in, and where they were sent.
     sleeping: BTreeMap<u64, EntityId>,
     scheduled: Vec<(EntityId, Sequence, u64)>,
@@ -210,7 +210,7 @@ impl Client {
                 }
             }
             (Call::Settle { how: crate::history::How::Defer, target, transaction: None }, Outcome::Done) => {
-                self.deferred.push((target.mailbox.entity(), target.sequence));
+                self.deferred.push((target.mailbox.entity(), target.sequence, target.mail));
             }
             (Call::Declare, Outcome::Declared(id)) => {
                 self.work = Some(Work { id, parts: 0, answered: 0, spoilt: false });

@@ -2,12 +2,13 @@
 
 use super::{Client, Scene};
 use crate::history::Call;
-use crate::topology::Kind;
+use crate::topology::{KINDS, Kind};
 use smallvec::smallvec;
 use vorrang_broker::api::{Acceptance, Operation};
 use vorrang_engine::command::Selection;
-use vorrang_engine::entity::{EntityName, EntityPath, Request, Setting, SubscriptionName};
+use vorrang_engine::entity::{EntityName, EntityPath, Request, RuleDescription, Setting, SubscriptionName};
 use vorrang_engine::{EntityId, Level, MailboxId, Span, Timestamp};
+use vorrang_filter::Filter;
 
 impl Client {
     pub(super) fn administer(&mut self, scene: &mut Scene<'_>) {
@@ -17,9 +18,11 @@ impl Client {
             return;
         };
         // Operators guess the number of what they created last: a wrong guess must do no harm.
-        let entity = EntityId(u32::try_from(9 + self.dice.below(6)).unwrap_or_default());
+        let first = u64::try_from(KINDS.len()).unwrap_or_default() + 1;
+        let entity = EntityId(u32::try_from(first + self.dice.below(6)).unwrap_or_default());
         let mailbox = MailboxId::main(entity);
-        let request = match self.dice.below(9) {
+        let rule = RuleDescription { filter: Filter::False, ..RuleDescription::first() };
+        let request = match self.dice.below(12) {
             0 => Request::CreateQueue { name: scratch, settings: Vec::new() },
             1 => Request::Delete { path: EntityPath::of(scratch) },
             2 => {
@@ -27,6 +30,9 @@ impl Client {
                 Request::Update { path: EntityPath::of(scratch), settings }
             }
             3 => Request::CreateSubscription { topic, name: extra, settings: Vec::new(), first_rule: None },
+            7 => Request::CreateRule { topic, subscription: extra, rule },
+            8 => Request::UpdateRule { topic, subscription: extra, rule },
+            9 => Request::DeleteRule { topic, subscription: extra, rule: rule.name },
             4 => Request::Delete { path: EntityPath::of_subscription(topic, extra) },
             5 => {
                 let (selection, level) = (Selection::All, Level(7));

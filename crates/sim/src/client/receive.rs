@@ -1,13 +1,14 @@
 //! Receivers: take messages, and settle them in every way there is, twice, late, or never.
 
 use super::{Client, Line, Scene};
-use crate::history::{Call, How, Target};
+use crate::history::{Call, How, Target, Wish};
 use crate::topology::Kind;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use vorrang_broker::api::{Link, Only, Operation, Question};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::{Level, MailboxId, Sequence, Span, TransactionId};
+use vorrang_filter::{Filter, Parameters, Sql};
 
 /// Locks a client keeps in mind; beyond that it forgets the oldest and lets them run out.
 const HELD_MAX: usize = 40;
@@ -40,13 +41,29 @@ impl Client {
         let mailbox = if dead { MailboxId::dead_letter(entity) } else { MailboxId::main(entity) };
         let link = self.new_link();
         self.lines.insert(link.0, Line::default());
-        let operation = Operation::Attach {
-            link,
-            mailboxes: smallvec![mailbox],
-            mode,
-            min_level: Level(0),
-            selector: None,
-        };
+        let mut mailboxes: SmallVec<[MailboxId; 1]> = smallvec![mailbox];
+        let mut wish = Wish::default();
+        if kind != Kind::Lossy && !dead {
+            match self.dice.below(8) {
+                // Where a higher level is always first, a selector would seem to break that.
+                0 | 1 if kind == Kind::All => wish.kind = Some(1),
+                2 => wish.min_level = 6,
+                3 => {
+                    let second = if kind == Kind::Parlour { Kind::Office } else { Kind::Parlour };
+                    mailboxes.push(MailboxId::main(scene.topology.of(second)));
+                    wish.ordered = true;
+                }
+                _ => {}
+            }
+        }
+        scene.history.wishes.extend(self.peer.map(|peer| ((peer, link.0), wish)));
+        let selector = wish.kind.map(|kind| {
+            let text = format!("kind = {kind}");
+            let sql = Sql::parse(&text, Parameters::default()).expect("the condition is plain SQL");
+            Arc::new(Filter::Sql(Arc::new(sql)))
+        });
+        let min_level = Level(wish.min_level);
+        let operation = Operation::Attach { link, mailboxes, mode, min_level, selector };
         self.ask(scene, operation, Call::Attach);
         self.give_credit(scene);
     }
@@ -79,14 +96,12 @@ impl Client {
         if self.deferred.is_empty() {
             return;
         }
-        let (entity, sequence) = self.deferred.swap_remove(self.dice.index(self.deferred.len()));
-        let operation = Operation::ReceiveDeferred {
-            mailbox: MailboxId::main(entity),
-            sequences: vec![sequence],
-            mode: ReceiveMode::PeekLock,
-            link: None,
-        };
-        self.ask(scene, operation, Call::ReceiveDeferred { entity, sequence });
+        let (entity, sequence, mail) = self.deferred.swap_remove(self.dice.index(self.deferred.len()));
+        let removes = self.chance(3).then_some(mail);
+        let mode = if removes.is_some() { ReceiveMode::ReceiveAndDelete } else { ReceiveMode::PeekLock };
+        let (mailbox, sequences) = (MailboxId::main(entity), vec![sequence]);
+        let operation = Operation::ReceiveDeferred { mailbox, sequences, mode, link: None };
+        self.ask(scene, operation, Call::ReceiveDeferred { entity, sequence, removes });
     }
 
     fn peek(&mut self, scene: &mut Scene<'_>) {

@@ -27,12 +27,15 @@ impl Client {
             let operation = Operation::Cancel { entity, sequences: vec![sequence] };
             return self.ask(scene, operation, Call::Cancel { mails: vec![mail] });
         }
-        let kind = match self.dice.below(10) {
+        let kind = match self.dice.below(13) {
             0..=2 => Kind::Plain,
             3 | 4 => Kind::Sessions,
             5 => Kind::Unique,
             6 => Kind::Lossy,
             7 => Kind::Expiring,
+            8 => Kind::Hallway,
+            9 => Kind::Parlour,
+            10 => Kind::Office,
             _ => Kind::Topic,
         };
         let count = if self.chance(4) { 1 + self.dice.below(6) } else { 1 };
@@ -87,6 +90,7 @@ impl Client {
             message_id: (kind == Kind::Unique).then(|| self.dice.below(IDS)),
             session: (kind == Kind::Sessions).then(|| format!("s{}", self.dice.below(SESSIONS))),
             level,
+            kind: of,
             time_to_live: mortal.then(|| Span(1_000 + self.dice.below(30_000))),
             scheduled: later.then(|| scene.now.after(Span(1 + self.dice.below(30_000)))),
         };
@@ -97,6 +101,9 @@ impl Client {
         message.priority = (level != 4).then_some(level);
         message.time_to_live = mail.time_to_live;
         message.scheduled_for = mail.scheduled;
+        if kind == Kind::Office && self.chance(2) {
+            message.deadline = Some(scene.now.after(Span(self.dice.below(60_000))));
+        }
         (number, message)
     }
 }
