@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use vorrang_log::crash::{
     DamageCounts, ExploreCounts, InjectCounts, TearCounts, Thoroughness, Violation, damage, explore, inject,
-    tear,
+    tear_share,
 };
 use vorrang_log::disk::{Fault, SimDisk};
 use vorrang_log::{Limits, Options};
@@ -95,7 +95,21 @@ fn explore_all(arguments: &Arguments) -> Result<(), Violation> {
 
 fn tear_all(arguments: &Arguments) -> Result<(), Violation> {
     let (options, last_bytes) = if arguments.full { (roomy(), 64 << 10) } else { (Options::tiny(), 4 << 10) };
-    let torn: TearCounts = tear(&options, arguments.first, last_bytes)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (options, seed) = (&options, arguments.first);
+    let shares = std::thread::scope(|scope| {
+        let share = |first| scope.spawn(move || tear_share(options, seed, last_bytes, (first, threads)));
+        let running: Vec<_> = (0..threads).map(share).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<TearCounts, Violation>>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        running.into_iter().map(join).collect::<Result<Vec<_>, Violation>>()
+    })?;
+    let mut torn = TearCounts::default();
+    for share in shares {
+        torn.recoveries += share.recoveries;
+        torn.refused += share.refused;
+    }
     println!("torn at every byte of the last {last_bytes}: {torn:?}");
     Ok(())
 }

@@ -15,7 +15,7 @@ mod tear;
 pub use damage::{DamageCounts, damage};
 pub use explore::{ExploreCounts, Thoroughness, explore};
 pub use inject::{InjectCounts, inject};
-pub use tear::{TearCounts, tear};
+pub use tear::{TearCounts, tear, tear_share};
 
 use std::fmt;
 

@@ -1,13 +1,15 @@
-//! Damage: flipped bits, ruined sectors, cut and missing files. Always detected and named, or
-//! without effect; nothing is ever silently missing.
+//! Damage: flipped bits, ruined sectors, entries that the disk wrote to the wrong place, cut and missing
+//! files. Always detected and named, or without effect; nothing is ever silently missing.
 
 use super::Violation;
 use super::model::{self, History, Store};
 use crate::dice::Dice;
 use crate::disk::{Disk, FileName, SimDisk};
+use crate::entry::{self, BLOCK_BYTES};
 use crate::location::Position;
 use crate::options::Options;
 use crate::recovery::OpenError;
+use crate::segment::{FIRST_ENTRY, Segment};
 use crate::units::in_memory;
 use crate::verify::verify_disk;
 use std::sync::Arc;
@@ -29,8 +31,8 @@ pub struct DamageCounts {
     pub harmless: u64,
 }
 
-/// Damages a closed store in `flips` bits and `sectors` sectors, chosen by seed, and each of its
-/// files as a whole.
+/// Damages a closed store in `flips` bits and `sectors` sectors, chosen by seed, with each of its entries
+/// written over another, and each of its files as a whole.
 pub fn damage(options: &Options, seed: u64, flips: u32, sectors: u32) -> Result<DamageCounts, Violation> {
     let fail = |place: String, what: String| Violation { seed, place, what };
     let setup = |what: String| fail("before the damage".to_owned(), what);
@@ -65,6 +67,15 @@ pub fn damage(options: &Options, seed: u64, flips: u32, sectors: u32) -> Result<
         let (kind, noise) = (dice.below(3), dice.roll());
         let ruin = |bytes: &mut Vec<u8>| ruin_sector(bytes, start, kind, noise);
         examine(file, &ruin, format!("sector at {start} of {file} ruined in way {kind}"))?;
+    }
+    for (file, _) in targets.iter().copied() {
+        let Some(content) = disk.contents(file).filter(|_| matches!(file, FileName::Segment(_))) else {
+            continue;
+        };
+        for (from, to, length) in misdirections(&content) {
+            let overwrite = |bytes: &mut Vec<u8>| bytes.copy_within(from..from + length, to);
+            examine(file, &overwrite, format!("the entry at {from} of {file} written over that at {to}"))?;
+        }
     }
     for (file, _) in targets.iter().copied() {
         examine(file, &|bytes| bytes.clear(), format!("{file} emptied"))?;
@@ -104,6 +115,28 @@ fn ruin_sector(bytes: &mut [u8], start: usize, kind: u64, noise: u64) {
     if let Some(sector) = bytes.get_mut(start..start + SECTOR_BYTES) {
         sector.copy_from_slice(&content);
     }
+}
+
+/// Where an entry of a segment could have been written over a later one of the same length: whole and valid,
+/// only in the wrong place. Records know their place, so it is entries without any that matter.
+fn misdirections(segment: &[u8]) -> Vec<(usize, usize, usize)> {
+    let header = segment.get(..BLOCK_BYTES).unwrap_or_default();
+    let Ok(Segment { salt, .. }) = Segment::decode(header) else { return Vec::new() };
+    let mut entries = Vec::new();
+    let mut offset = in_memory(FIRST_ENTRY);
+    while let Some(rest) = segment.get(offset..)
+        && let Ok(claimed) = entry::claimed_bytes(rest, salt)
+    {
+        let length = claimed.next_multiple_of(BLOCK_BYTES);
+        entries.push((offset, length, entry::peek(rest).is_some_and(|header| header.count == 0)));
+        offset += length;
+    }
+    let empty = entries.iter().filter(|(_, _, empty)| *empty);
+    let pairs = empty.flat_map(|(from, length, _)| {
+        let later = entries.iter().filter(move |(to, other, _)| to > from && other == length);
+        later.map(move |(to, ..)| (*from, *to, *length))
+    });
+    pairs.collect()
 }
 
 fn judge(

@@ -19,6 +19,16 @@ pub struct TearCounts {
 /// Tears the last write of a run at each of its last `last_bytes` bytes, with the rest zeroed,
 /// garbage, stale, or the file cut there.
 pub fn tear(options: &Options, seed: u64, last_bytes: usize) -> Result<TearCounts, Violation> {
+    tear_share(options, seed, last_bytes, (0, 1))
+}
+
+/// The same at every `of`-th byte, beginning with the `first`-th: for several threads.
+pub fn tear_share(
+    options: &Options,
+    seed: u64,
+    last_bytes: usize,
+    (first, of): (usize, usize),
+) -> Result<TearCounts, Violation> {
     let fail = |place: String, what: String| Violation { seed, place, what };
     let setup = |what: String| fail("before the torn write".to_owned(), what);
     let disk = SimDisk::new(seed);
@@ -49,7 +59,7 @@ pub fn tear(options: &Options, seed: u64, last_bytes: usize) -> Result<TearCount
     torn.repeat(&Step::Write(*file, *offset, bytes.clone())).map_err(|error| setup(error.to_string()))?;
 
     let mut counts = TearCounts::default();
-    for kept_bytes in bytes.len().saturating_sub(last_bytes)..bytes.len() {
+    for kept_bytes in (bytes.len().saturating_sub(last_bytes)..bytes.len()).skip(first).step_by(of.max(1)) {
         for rest in [Pattern::Stale, Pattern::Zeros, Pattern::Garbage] {
             let image = torn.crash(&[Fate::Torn(Torn { kept_bytes, rest })]);
             let place = || format!("write of {} bytes torn at {kept_bytes}, rest {rest:?}", bytes.len());

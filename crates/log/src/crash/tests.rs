@@ -75,6 +75,7 @@ fn every_planted_bug_in_the_log_is_caught() {
         (Planted::SnapshotNameBeforeSync, Detector::Explorer),
         (Planted::ExtentNameBeforeSync, Detector::Explorer),
         (Planted::CutBeforeVerify, Detector::Damage),
+        (Planted::NoChain, Detector::Damage),
         (Planted::SyncErrorIgnored, Detector::Errors),
     ];
     for (bug, detector) in bugs {
