@@ -19,17 +19,11 @@ pub(crate) struct Broker {
 impl Broker {
     /// Starts the binary in development mode with these queues; its data is in `folder`.
     pub(crate) fn start(folder: &Path, queues: &[&str]) -> Broker {
-        let config = folder.join("entities.json");
-        // A short lock, so that messages held by a broker that was killed come again soon.
-        let properties = "\"Properties\":{\"LockDuration\":\"PT5S\"}";
-        let listed: Vec<String> =
-            queues.iter().map(|name| format!("{{\"Name\":\"{name}\",{properties}}}")).collect();
-        let listed = listed.join(",");
-        let text =
-            format!("{{\"UserConfig\":{{\"Namespaces\":[{{\"Name\":\"t\",\"Queues\":[{listed}]}}]}}}}");
-        std::fs::write(&config, text).unwrap();
-        let mut command = serve(folder);
-        command.arg("--dev").arg("--emulator-config").arg(&config);
+        Broker::launch(serve_queues(folder, folder, queues))
+    }
+
+    /// Starts a broker with this command, and waits until it is ready.
+    pub(crate) fn launch(mut command: Command) -> Broker {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut announced = Vec::new();
@@ -39,6 +33,11 @@ impl Broker {
             announced.push(line.trim_end().to_owned());
         }
         Broker { child, output, announced }
+    }
+
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Where a door is, by the word in front of its line.
@@ -68,6 +67,22 @@ impl Drop for Broker {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// `vorrang serve` in development mode with these queues, named in a file in `folder`, and its data in
+/// `data`.
+pub(crate) fn serve_queues(folder: &Path, data: &Path, queues: &[&str]) -> Command {
+    let config = folder.join("entities.json");
+    // A short lock, so that messages held by a broker that was killed come again soon.
+    let properties = "\"Properties\":{\"LockDuration\":\"PT5S\"}";
+    let listed: Vec<String> =
+        queues.iter().map(|name| format!("{{\"Name\":\"{name}\",{properties}}}")).collect();
+    let listed = listed.join(",");
+    let text = format!("{{\"UserConfig\":{{\"Namespaces\":[{{\"Name\":\"t\",\"Queues\":[{listed}]}}]}}}}");
+    std::fs::write(&config, text).unwrap();
+    let mut command = serve(data);
+    command.arg("--dev").arg("--emulator-config").arg(&config);
+    command
 }
 
 /// `vorrang serve` on free ports with its data in `folder`.
