@@ -18,7 +18,7 @@ use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::Setting;
 use vorrang_engine::{Command, EntityId, Incoming, MailboxId, Span, Timestamp};
 use vorrang_filter::MapMessage;
-use vorrang_log::disk::SimDisk;
+use vorrang_log::disk::{Disk, FileName, SimDisk};
 use world::World;
 
 const MESSAGES: u64 = 9_000;
@@ -68,10 +68,15 @@ fn keep_house(world: &mut World) {
 
 /// Receives and completes everything, and returns the numbers in the order they came.
 fn drain(world: &mut World, mailbox: MailboxId) -> Vec<u64> {
+    drain_some(world, mailbox, usize::MAX)
+}
+
+/// The same, with so many.
+fn drain_some(world: &mut World, mailbox: MailboxId, count: usize) -> Vec<u64> {
     world.attach(1, mailbox, ReceiveMode::PeekLock);
     let mut order = Vec::new();
-    loop {
-        let limit = u32::try_from(order.len()).unwrap() + 50;
+    while order.len() < count {
+        let limit = u32::try_from(count.min(order.len() + 50)).unwrap();
         world.ask(Operation::Credit { link: Link(1), limit, drain: false });
         world.settle();
         let before = order.len();
@@ -93,6 +98,10 @@ fn drain(world: &mut World, mailbox: MailboxId) -> Vec<u64> {
         keep_house(world);
         world.told.take();
     }
+    world.ask(Operation::Detach { link: Link(1) });
+    world.settle();
+    world.told.take();
+    order
 }
 
 fn expected() -> Vec<u64> {
@@ -139,6 +148,34 @@ fn extents_and_segments_are_given_back_when_everything_is_consumed() {
     }
     let extents = world.disk_files().iter().filter(|name| name.starts_with("extent")).count();
     assert_eq!(extents, 0, "{:?}", world.disk_files());
+}
+
+#[test]
+fn survivors_of_extents_move_together_when_the_rest_is_gone() {
+    let (mut world, _, mailbox) = filled();
+    let bytes = |world: &World| -> usize {
+        let extents = world.disk.list().unwrap().into_iter();
+        extents
+            .filter(|file| matches!(file, FileName::Extent(_)))
+            .map(|file| world.disk.contents(file).unwrap().len())
+            .sum()
+    };
+    let full = bytes(&world);
+    // Two of three levels are received and completed; what is left lies in every extent.
+    let expected = expected();
+    let got = drain_some(&mut world, mailbox, expected.len() * 2 / 3);
+    for _ in 0..40 {
+        keep_house(&mut world);
+        world.snapshot();
+        world.snapshot();
+        world.settle();
+    }
+    let left = bytes(&world);
+    assert!(left < full / 2, "{left} of {full} bytes are left for a third of the messages");
+    // And after a restart they are all there, in order.
+    let mut world = World::open(world.disk.crash(&[]), world.now);
+    let rest = drain(&mut world, mailbox);
+    assert_eq!([got, rest].concat(), expected);
 }
 
 /// A move takes several steps. Those that arrive first may be completed before the others arrive; the

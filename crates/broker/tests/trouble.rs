@@ -11,7 +11,7 @@ mod world;
 use bytes::Bytes;
 use std::sync::Arc;
 use vorrang_broker::access::{Action, Grant, Principal, Scope};
-use vorrang_broker::api::{Event, Link, Operation, Purpose, Question, Refused, Tag};
+use vorrang_broker::api::{Event, Link, Only, Operation, Purpose, Question, Refused, Tag};
 use vorrang_broker::shard::Item;
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::authorization::Rights;
@@ -141,6 +141,22 @@ fn damage_to_what_was_acknowledged_last_is_no_torn_tail_once_the_log_is_idle() {
     world.advance(Span::minutes(1));
     world.settle();
     assert_eq!(newest_entry(&world.disk), confirmed, "once is enough");
+}
+
+#[test]
+fn looking_at_a_queue_keeps_it_from_deleting_itself() {
+    let mut world = open();
+    let (_, mailbox) = world.queue("q", vec![Setting::AutoDeleteOnIdle(Span::minutes(5))]);
+    for _ in 0..4 {
+        world.advance(Span::minutes(4));
+        let from = vorrang_engine::Sequence(0);
+        let peek = Question::Peek { mailbox, from, max: 1, session: None, only: Only::default() };
+        world.done(Operation::Ask(peek));
+        assert!(world.core.state().catalogue().entity(mailbox.entity()).is_some());
+    }
+    world.advance(Span::minutes(6));
+    world.settle();
+    assert!(world.core.state().catalogue().entity(mailbox.entity()).is_none());
 }
 
 fn become_somebody(world: &mut World, path: &str, rights: &str, until: Timestamp) {

@@ -14,7 +14,7 @@ use vorrang_filter::Filter;
 
 use crate::entity;
 use crate::id::{
-    EntityId, Location, LockToken, MailboxId, ReceiverId, RequestTag, RunId, Sequence, SessionId,
+    EntityId, Location, LockToken, MailboxId, ReceiverId, Region, RequestTag, RunId, Sequence, SessionId,
     TransactionId,
 };
 use crate::level::Level;
@@ -183,6 +183,13 @@ pub enum Command {
     },
     /// The front of a lane was written to disk as a run; its records leave memory.
     Chill(Box<Chill>),
+    /// Notes that somebody has looked at an entity, which keeps it from deleting itself.
+    Use {
+        /// The entity.
+        entity: EntityId,
+    },
+    /// Takes over a run that was written to disk again.
+    Rehouse(Rehouse),
     /// The records that an [`Effect::Warm`](crate::Effect::Warm) asked for.
     Warm {
         /// The run.
@@ -352,6 +359,21 @@ pub struct Relocation {
     pub from: Location,
     /// Where they are now.
     pub to: Location,
+}
+
+/// The rest of a run that was written to disk again, in another place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rehouse {
+    /// The run as it was.
+    pub run: RunId,
+    /// How many of its records had come back then.
+    pub consumed: u32,
+    /// How many messages were left then. If anything has come back since, the run stays where it is.
+    pub left: u32,
+    /// The run as it is now, with those that were left and nothing else.
+    pub to: RunId,
+    /// Where their payloads lie now.
+    pub region: Region,
 }
 
 /// A stretch of a lane that was written to disk. What has changed since stays in memory.

@@ -16,6 +16,7 @@ use crate::order::{Dated, Ordering};
 use crate::receive::Ring;
 use crate::session::SessionTable;
 use crate::store::{Place, SequenceIndex};
+use crate::time::Timestamp;
 
 /// The messages of one place, and who wants them.
 #[derive(Debug, Clone)]
@@ -46,6 +47,10 @@ pub(crate) struct Mailbox {
     pub(crate) held: bool,
     /// Messages do not wait here, they go elsewhere.
     pub(crate) forwards: bool,
+    /// Since when its next message cannot be handed on, if it forwards.
+    pub(crate) stalled: Option<Timestamp>,
+    /// Whether it waits to try that again.
+    pub(crate) waits: bool,
     /// The next message is on disk, and was asked for.
     pub(crate) chilly: bool,
     /// Whether it stands in the line of those to be served.
@@ -131,6 +136,8 @@ impl Mailbox {
             account: entity.subscription().map_or(entity.id, |subscription| subscription.topic),
             held: false,
             forwards: false,
+            stalled: None,
+            waits: false,
             chilly: false,
             in_line: false,
         };
@@ -167,7 +174,7 @@ impl Mailbox {
     /// Whether serving this mailbox now would hand out a message or move one on.
     pub(crate) fn is_servable(&self) -> bool {
         if self.forwards {
-            return self.counts.ready > 0 && !self.chilly;
+            return self.counts.ready > 0 && !self.chilly && !self.waits;
         }
         if self.held || self.chilly {
             return false;

@@ -5,6 +5,8 @@
 //! for it here. The shard answers from its cache or the log; the answer must be the same whenever it
 //! is asked, or be `None` if the bytes cannot be read now.
 
+use vorrang_filter::Lookup;
+
 use crate::id::{Location, RunId, Sequence};
 use crate::time::Timestamp;
 
@@ -12,6 +14,12 @@ use crate::time::Timestamp;
 pub trait Payloads {
     /// The message at `location`, as filters see it.
     fn message(&self, location: Location, size: u32) -> Option<Box<dyn vorrang_filter::Message + '_>>;
+
+    /// What filters see of a value that a client set on a stored message, as it was encoded. By default only
+    /// that it is there.
+    fn property<'v>(&self, _encoded: &'v [u8]) -> Lookup<'v> {
+        Lookup::Null
+    }
 
     /// Records of a cold run, from the `from`-th on, at most `max`; fewer at its end.
     fn cold_records(&self, run: RunId, from: u32, max: u32) -> Vec<ColdRecord>;

@@ -128,6 +128,7 @@ impl State {
         let (expires, deadline, session) = self.expiry_of(&record);
         let mailbox = self.mailboxes.get_mut(&id)?;
         mailbox.count_out(record.place(), record.level);
+        mailbox.stalled = None;
         if mailbox.ring.is_watched() {
             mailbox.ring.left(standing(&record, deadline, &mailbox.ordering));
         }

@@ -79,6 +79,8 @@ pub(crate) struct Timers {
     pub(crate) expiry: BTreeSet<(Timestamp, MailboxId, Sequence)>,
     /// Runs on disk, by when the first of their messages may expire.
     pub(crate) cold: BTreeSet<(Timestamp, RunId)>,
+    /// Mailboxes that try again to hand on their messages.
+    pub(crate) stalled: BTreeSet<(Timestamp, MailboxId)>,
     /// Scheduled and delayed messages.
     pub(crate) due: BTreeSet<(Timestamp, MailboxId, Sequence)>,
     pub(crate) session_locks: BTreeSet<(Timestamp, Handle)>,
@@ -180,6 +182,12 @@ impl State {
             Command::Tick => self.decide_tick(now, payloads, outcome),
             Command::Move { moves } => self.decide_move(moves, outcome),
             Command::Chill(chill) => self.decide_chill(chill, outcome),
+            Command::Use { entity } => {
+                let entity = self.entity(*entity)?.id;
+                outcome.facts.push(Fact::EntityUsed { entity, at: now });
+                Ok(())
+            }
+            Command::Rehouse(rehouse) => self.decide_rehouse(rehouse, outcome),
             Command::Warm { run, from, records } => self.decide_warm(*run, *from, records, outcome),
         }
     }
@@ -259,6 +267,7 @@ impl State {
                 self.apply_chilled(*mailbox, *level, *run, records)
             }
             Fact::Warmed { run, records } => self.apply_warmed(*run, records),
+            Fact::Rehoused { run, to, region } => self.apply_rehoused(*run, *to, *region),
             Fact::Plucked { run, records, soonest } => self.apply_plucked(*run, records, *soonest),
             Fact::RestoredNamespace { .. }
             | Fact::RestoredEntity { .. }
@@ -282,6 +291,11 @@ impl State {
             Fact::SelectorIdle { receiver, mailbox } => self.apply_selector_idle(*receiver, *mailbox),
             Fact::SelectorLooked { receiver, mailbox, upto, again, found } => {
                 self.apply_selector_looked(*receiver, *mailbox, *upto, again, found)
+            }
+            Fact::ForwardStalled { mailbox, at, until } => self.apply_forward_stalled(*mailbox, *at, *until),
+            Fact::ForwardResumed { mailbox, until } => {
+                self.apply_forward_resumed(*mailbox, *until);
+                Some(())
             }
             Fact::SelectorReset { receiver, mailbox } => self.apply_selector_reset(*receiver, *mailbox),
             Fact::AcceptWaiting { .. } => self.apply_accept_waiting(fact),
@@ -307,6 +321,7 @@ impl State {
             self.locks.first().map(|lock| lock.until),
             timers.expiry.first().map(|(at, ..)| *at),
             timers.cold.first().map(|(at, _)| *at),
+            timers.stalled.first().map(|(at, _)| *at),
             timers.due.first().map(|(at, ..)| *at),
             timers.session_locks.first().map(|(at, _)| *at),
             timers.accepts.first().map(|(at, ..)| *at),

@@ -47,6 +47,8 @@ impl State {
             if let Some(record) = self.find(*mailbox, *sequence).and_then(|handle| self.records.get(handle)) {
                 self.expire(now, record, None, false, outcome);
             }
+        } else if let Some((until, mailbox)) = self.timers.stalled.first().filter(|(at, _)| *at <= now) {
+            outcome.facts.push(Fact::ForwardResumed { mailbox: *mailbox, until: *until });
         } else if let Some((_, run)) = self.timers.cold.first().filter(|(at, _)| *at <= now) {
             self.pluck_expired(now, *run, payloads, outcome);
         } else if let Some((_, receiver, mailbox)) = self.timers.accepts.first().filter(|(at, ..)| *at <= now)

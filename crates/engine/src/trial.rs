@@ -151,6 +151,11 @@ impl Trial {
         self.step(&Command::Chill(Box::new(Chill { mailbox, level, run, records }))).unwrap();
     }
 
+    /// Loses what was asked for: the answer does not come.
+    pub(crate) fn forget_asked(&mut self) {
+        self.asked.clear();
+    }
+
     pub(crate) fn advance(&mut self, span: Span) {
         self.now = self.now.after(span);
     }

@@ -61,6 +61,8 @@ pub struct Pressure {
     pub used_segments: usize,
     /// Segments the ring may have.
     pub ring_segments: usize,
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
     /// The oldest segment still holding live records, when the ring runs short: move them.
     pub evacuate: Option<Region>,
     /// Released segments wait only for a newer snapshot to cover them.
@@ -300,6 +302,7 @@ impl Supply {
         Pressure {
             used_segments: state.segments.len(),
             ring_segments: ring,
+            segment_bytes: self.options.segment_bytes,
             evacuate: live.next().filter(|_| short).map(|(number, _)| Region::segment(*number)),
             snapshot_wanted: short && waiting,
         }

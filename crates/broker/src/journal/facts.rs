@@ -70,6 +70,7 @@ facts! {
         25 => RestoredNamespace { seed, generation, tokens, next_entity, next_rule, now },
         26 => RestoredEntity { entity, accessed },
         31 => Plucked { run, records, soonest },
+        33 => Rehoused { run, to, region },
     }
     boxed {
         27 => RestoredMailbox,
@@ -86,6 +87,8 @@ facts! {
         CreditDrained,
         ReceiverDetached,
         SelectorIdle,
+        ForwardStalled,
+        ForwardResumed,
         SelectorLooked,
         SelectorReset,
         AcceptWaiting,

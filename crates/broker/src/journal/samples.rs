@@ -26,7 +26,7 @@ use vorrang_engine::{
 use vorrang_filter::{Action, Correlation, Decimal, Filter, Sql, SystemProperty, Value};
 
 /// How many kinds [`Source::fact`] makes.
-pub(crate) const FACTS: u8 = 32;
+pub(crate) const FACTS: u8 = 33;
 
 /// Draws everything from bytes; when they are used up, zeros follow.
 pub(crate) struct Source<'a>(pub(crate) &'a [u8]);
@@ -507,6 +507,11 @@ impl Source<'_> {
                 soonest: at,
                 gaps: self.several(Self::number),
             })),
+            33 => Fact::Rehoused {
+                run: RunId(self.number()),
+                to: RunId(self.number()),
+                region: Region(self.small()),
+            },
             _ => Fact::RestoredRun(Box::new(RestoredRun {
                 mailbox,
                 level: Level(self.byte()),

@@ -12,6 +12,7 @@ mod request;
 mod telling;
 mod upkeep;
 
+use super::extents::Extents;
 use super::hold::Hold;
 use super::keys::Keys;
 use super::payload::{Decode, PayloadReader, Source};
@@ -98,6 +99,7 @@ pub struct Core {
     record_bytes_max: usize,
     /// The oldest segment emptied last, and when: what could not be moved is not tried at once again.
     evacuated: Option<(Region, Timestamp)>,
+    extents: Extents,
     snapshots: Schedule,
     /// When the last snapshot was begun.
     snapshot_at: Timestamp,
@@ -136,6 +138,7 @@ impl Core {
             cold: Vec::new(),
             own: VecDeque::new(),
             evacuated: None,
+            extents: Extents::default(),
             record_bytes_max,
             hold: Hold::default(),
             endings: BTreeSet::new(),

@@ -1,4 +1,5 @@
-//! Moving house: live messages of the oldest segments go into an extent, in the order they will be read.
+//! Moving house: live messages of the oldest segments go into an extent, in the order they will be read;
+//! and the survivors of an extent that is mostly dead into another.
 //!
 //! One old message must not keep a whole segment, and a deep backlog must not fill memory. So when the
 //! ring runs short, the messages that still lie in its oldest segments are copied, sorted by mailbox,
@@ -9,19 +10,22 @@
 //! itself: a message that is gone or has moved is left alone.
 
 use super::cold::Index;
+use super::extents;
 use super::payload::PayloadReader;
 use super::recent::Body;
-use super::regions::region_of;
+use super::regions::{counted, named, region_of};
 use crate::journal::record;
 use std::collections::BTreeSet;
-use vorrang_engine::command::{Chill, Relocation};
-use vorrang_engine::fact::{Details, RestoredMessage, Standing};
+use vorrang_engine::command::{Chill, Rehouse, Relocation};
+use vorrang_engine::fact::{Details, RestoredMessage, RestoredRun, Standing};
 use vorrang_engine::{ColdRecord, Command, Fact, FrozenState, Level, Location, MailboxId, Timestamp};
 use vorrang_log::extent::{Error, ExtentWriter};
 use vorrang_log::{Pace, Region};
 
 /// Records in one command: a few hundred kilobytes of log.
 const RECORDS_MAX: usize = 8_192;
+/// Records of a run read at a time.
+const READ_AT_ONCE: u32 = 2_048;
 /// A shorter stretch is not worth leaving memory.
 const RUN_MIN: usize = 64;
 
@@ -29,8 +33,8 @@ const RUN_MIN: usize = 64;
 #[derive(Debug)]
 pub struct Evacuation {
     pub(super) frozen: FrozenState,
-    /// The segments to be emptied.
-    pub(super) segments: BTreeSet<Region>,
+    /// The segments to be emptied, or the extent.
+    pub(super) regions: BTreeSet<Region>,
     /// Segments that large messages end in which begin in one of those.
     pub(super) spanned: BTreeSet<Region>,
     pub(super) reader: PayloadReader,
@@ -49,62 +53,128 @@ struct Tenant {
     plain: bool,
 }
 
+/// What is to be moved.
+#[derive(Debug, Default)]
+struct Household {
+    tenants: Vec<Tenant>,
+    /// Runs on disk, and which of their records left them out of turn.
+    runs: Vec<(Box<RestoredRun>, Vec<u64>)>,
+}
+
+/// Where payloads were copied to: copies of one message share their payload.
+type Copies = hashbrown::HashMap<Location, Location, foldhash::fast::FixedState>;
+
 impl Evacuation {
     /// Copies the messages, and says what is to be done once they are safe. Nothing if there were none.
     pub fn run(mut self) -> Result<Vec<Command>, Error> {
-        let mut tenants = self.tenants();
+        let Household { mut tenants, runs: old_runs } = self.household();
         tenants.sort_unstable_by_key(|tenant| {
             (tenant.mailbox, tenant.level, tenant.record.eligible, tenant.record.sequence)
         });
         let mut moves = Vec::new();
         let mut moved: Vec<Tenant> = Vec::new();
-        let mut copies: hashbrown::HashMap<Location, Location, foldhash::fast::FixedState> =
-            hashbrown::HashMap::default();
+        let mut copies = Copies::default();
         for tenant in tenants {
             let from = tenant.record.location;
-            let to = match copies.get(&from) {
-                Some(known) => *known,
-                // What cannot be read is gone already, or stays for whoever asks for it to be told.
-                None => match self.reader.read(from, tenant.record.size) {
-                    Ok(body) => self.copy(&body)?,
-                    Err(_) => continue,
-                },
-            };
-            copies.insert(from, to);
+            let Some(to) = self.copied(&tenant.record, &mut copies)? else { continue };
             moves.push(Relocation { mailbox: tenant.mailbox, sequence: tenant.record.sequence, from, to });
             moved.push(Tenant { record: ColdRecord { location: to, ..tenant.record }, ..tenant });
         }
-        if moves.is_empty() {
+        if moves.is_empty() && old_runs.is_empty() {
             return Ok(Vec::new());
         }
         let mut commands: Vec<Command> =
             moves.chunks(RECORDS_MAX).map(|moves| Command::Move { moves: moves.to_vec() }).collect();
         let mut index = Index::default();
         commands.extend(runs(&moved, self.writer.region(), &mut index));
-        self.writer.finish(index.as_bytes(), &[])?;
+        let mut messages = moves.len();
+        for (run, gaps) in old_runs {
+            if let Some(rehouse) = self.rehouse(&run, &gaps, &mut index, &mut copies)? {
+                messages = messages.saturating_add(usize::try_from(rehouse.left).unwrap_or(usize::MAX));
+                commands.push(Command::Rehouse(rehouse));
+            }
+        }
+        self.writer.finish(index.as_bytes(), &extents::summary(messages))?;
         Ok(commands)
     }
 
-    /// Who is to move: everybody in the segments, and on the way whoever already lies in an extent but
+    /// Copies what is left of a run, in its order; none if not all of it can be read.
+    fn rehouse(
+        &mut self,
+        run: &RestoredRun,
+        gaps: &[u64],
+        index: &mut Index,
+        copies: &mut Copies,
+    ) -> Result<Option<Rehouse>, Error> {
+        let extent = self.writer.region();
+        let to = index.run(extent);
+        let is_gap = |position: u32| {
+            let word = usize::try_from(position / 64).unwrap_or(usize::MAX);
+            gaps.get(word).is_some_and(|bits| bits & (1 << (position % 64)) != 0)
+        };
+        let (mut position, mut left) = (run.consumed, 0_u32);
+        while position < run.count {
+            let wanted = READ_AT_ONCE.min(run.count.saturating_sub(position));
+            let Ok(records) = self.reader.cold_records(run.run, position, wanted) else { return Ok(None) };
+            if records.is_empty() {
+                return Ok(None);
+            }
+            for record in records {
+                if !is_gap(position) {
+                    let Some(location) = self.copied(&record, copies)? else { return Ok(None) };
+                    index.push(&ColdRecord { location, ..record });
+                    left = left.saturating_add(1);
+                }
+                position = position.saturating_add(1);
+            }
+        }
+        let (run, consumed, region) = (run.run, run.consumed, counted(extent));
+        Ok((left > 0).then_some(Rehouse { run, consumed, left, to, region }))
+    }
+
+    /// Who is to move: everybody in the regions, and on the way whoever already lies in an extent but
     /// would part a stretch that could leave memory.
-    fn tenants(&self) -> Vec<Tenant> {
+    fn household(&self) -> Household {
         let large = self.record_bytes_max / 2;
-        let mut tenants = Vec::new();
+        let Household { mut tenants, mut runs } = Household::default();
         let mut walk = Walk::default();
         for fact in self.frozen.facts() {
             match fact {
-                Fact::RestoredRun(run) => walk.pass_run((run.mailbox, run.level)),
+                Fact::RestoredRun(run) => {
+                    walk.pass_run((run.mailbox, run.level));
+                    let here = |(region, _): &(_, u32)| self.regions.contains(&named(*region));
+                    if run.regions.iter().any(here) {
+                        runs.push((run, Vec::new()));
+                    }
+                }
+                Fact::RestoredGaps(gaps) => {
+                    if let Some((_, bits)) = runs.last_mut().filter(|(run, _)| run.run == gaps.run) {
+                        *bits = gaps.gaps;
+                    }
+                }
                 Fact::RestoredMessage(message) => {
                     let region = region_of(message.location);
                     let is_large = usize::try_from(message.size).is_ok_and(|size| size >= large);
                     let moves =
-                        self.segments.contains(&region) || (is_large && self.spanned.contains(&region));
+                        self.regions.contains(&region) || (is_large && self.spanned.contains(&region));
                     walk.pass(&message, moves, region.is_extent(), &mut tenants);
                 }
                 _ => {}
             }
         }
-        tenants
+        Household { tenants, runs }
+    }
+
+    /// Where a message's payload is now, copied if it was not yet. What cannot be read is gone already, or
+    /// stays for whoever asks for it to be told.
+    fn copied(&mut self, record: &ColdRecord, copies: &mut Copies) -> Result<Option<Location>, Error> {
+        if let Some(known) = copies.get(&record.location) {
+            return Ok(Some(*known));
+        }
+        let Ok(body) = self.reader.read(record.location, record.size) else { return Ok(None) };
+        let to = self.copy(&body)?;
+        copies.insert(record.location, to);
+        Ok(Some(to))
     }
 
     fn copy(&mut self, body: &Body) -> Result<Location, Error> {
@@ -159,7 +229,8 @@ impl Walk {
         if self.broken {
             self.between.clear();
         }
-        tenant.plain &= !self.broken;
+        // What moves from one extent to another had come back to memory and does not leave again.
+        tenant.plain &= !(self.broken || moves && in_extent);
         if moves {
             tenants.append(&mut self.between);
             tenants.push(tenant);

@@ -5,6 +5,7 @@ mod chores;
 mod cold;
 mod core;
 mod evacuation;
+mod extents;
 mod hold;
 mod inbox;
 mod keys;

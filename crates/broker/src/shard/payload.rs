@@ -7,12 +7,19 @@ use bytes::BytesMut;
 use std::fmt;
 use std::sync::Arc;
 use vorrang_engine::{ColdRecord, Location, Payloads, RunId};
-use vorrang_log::{ReadError, Reader};
+use vorrang_filter::Lookup;
+use vorrang_log::extent::Footer;
+use vorrang_log::{ReadError, Reader, Region};
 
 /// Makes a stored message readable for filters. The doors know the encoding; the shard does not.
 pub trait Decode: Send + Sync {
     /// The message in these bytes as filters see it; none if it cannot be read.
     fn view(&self, body: &Body) -> Option<Box<dyn vorrang_filter::Message>>;
+
+    /// The value of a property in these bytes as filters see it.
+    fn property<'v>(&self, _encoded: &'v [u8]) -> Lookup<'v> {
+        Lookup::Null
+    }
 }
 
 /// Why a payload could not be read.
@@ -76,6 +83,11 @@ impl PayloadReader {
 }
 
 impl PayloadReader {
+    /// What an extent says about itself, if it can be read.
+    pub(super) fn footer(&self, extent: Region) -> Option<Footer> {
+        self.log.footer(extent).ok()
+    }
+
     /// Records of a run that has left memory.
     pub(super) fn cold_records(&self, run: RunId, from: u32, max: u32) -> Result<Vec<ColdRecord>, ReadError> {
         cold::read(&self.log, run, from, max)
@@ -103,6 +115,10 @@ impl Payloads for Source<'_> {
         };
         let view: Box<dyn vorrang_filter::Message> = self.decode.view(&body)?;
         Some(view)
+    }
+
+    fn property<'v>(&self, encoded: &'v [u8]) -> Lookup<'v> {
+        self.decode.property(encoded)
     }
 
     fn cold_records(&self, run: RunId, from: u32, max: u32) -> Vec<ColdRecord> {

@@ -26,7 +26,7 @@ pub(super) fn region_of(location: Location) -> Region {
 }
 
 /// The log's word for the engine's region.
-fn named(region: vorrang_engine::Region) -> Region {
+pub(super) fn named(region: vorrang_engine::Region) -> Region {
     region_of(Location(u64::from(region.0) << 32))
 }
 

@@ -103,5 +103,7 @@ impl State {
 pub(crate) fn matches_stored(filter: &Filter, delivery: &Delivery, payloads: &dyn Payloads) -> bool {
     let Some(payload) = payloads.message(delivery.location, delivery.size) else { return false };
     let mut new_id = || 0;
-    filter.matches(&Stored::new(&*payload, delivery), &mut Environment::new(&mut new_id)).unwrap_or(false)
+    filter
+        .matches(&Stored::new(&*payload, delivery, payloads), &mut Environment::new(&mut new_id))
+        .unwrap_or(false)
 }

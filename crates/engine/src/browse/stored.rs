@@ -6,17 +6,23 @@
 use vorrang_filter::{Lookup, Message, SystemProperty, ValueRef, name};
 
 use crate::message::{Delivery, MessageState, PropertyChange, PropertyValue};
+use crate::payloads::Payloads;
 use crate::time::{Span, Timestamp};
 
 /// A payload with its broker's view of it.
 pub(crate) struct Stored<'a> {
     payload: &'a dyn Message,
     known: &'a Delivery,
+    payloads: &'a dyn Payloads,
 }
 
 impl<'a> Stored<'a> {
-    pub(crate) fn new(payload: &'a dyn Message, known: &'a Delivery) -> Stored<'a> {
-        Stored { payload, known }
+    pub(crate) fn new(
+        payload: &'a dyn Message,
+        known: &'a Delivery,
+        payloads: &'a dyn Payloads,
+    ) -> Stored<'a> {
+        Stored { payload, known, payloads }
     }
 }
 
@@ -63,8 +69,9 @@ impl Message for Stored<'_> {
             None => self.payload.user(property),
             Some((_, PropertyChange::Removed)) => Lookup::Missing,
             Some((_, PropertyChange::Set(PropertyValue::Typed(value)))) => Lookup::Found(value.as_ref()),
-            // It is there, but only its client knows how to read it.
-            Some((_, PropertyChange::Set(PropertyValue::Encoded(_)))) => Lookup::Null,
+            Some((_, PropertyChange::Set(PropertyValue::Encoded(encoded)))) => {
+                self.payloads.property(encoded)
+            }
         }
     }
 }
@@ -89,6 +96,7 @@ mod tests {
     use crate::id::{Location, MailboxId, Sequence};
     use crate::level::Level;
     use crate::message::Overlay;
+    use crate::payloads::NoPayloads;
     use std::sync::Arc;
     use vorrang_filter::{Environment, MapMessage, Parameters, Sql, Value};
 
@@ -147,8 +155,39 @@ mod tests {
         for (text, expected) in cases {
             let mut new_id = || 0;
             let filter = Sql::parse(text, Parameters::new()).unwrap();
-            let found = filter.matches(&Stored::new(&payload, &known), &mut Environment::new(&mut new_id));
+            let found = filter
+                .matches(&Stored::new(&payload, &known, &NoPayloads), &mut Environment::new(&mut new_id));
             assert_eq!(found, Ok(expected), "{text}");
+        }
+    }
+
+    /// Knows how one client encodes numbers.
+    struct Digits;
+
+    impl Payloads for Digits {
+        fn message(&self, _: Location, _: u32) -> Option<Box<dyn Message + '_>> {
+            None
+        }
+        fn property<'v>(&self, encoded: &'v [u8]) -> Lookup<'v> {
+            let digits = std::str::from_utf8(encoded).ok().and_then(|text| text.parse().ok());
+            digits.map_or(Lookup::Null, |number| Lookup::Found(ValueRef::Int(number)))
+        }
+        fn cold_records(&self, _: crate::id::RunId, _: u32, _: u32) -> Vec<crate::payloads::ColdRecord> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn filters_see_what_a_client_changed_as_it_encoded_it() {
+        let mut overlay = Overlay::default();
+        let value = PropertyValue::Encoded(bytes::Bytes::from_static(b"42"));
+        overlay.properties.insert(Arc::from("attempt"), PropertyChange::Set(value));
+        let (known, payload) = (delivery(overlay), MapMessage::new().with("attempt", 1_i64));
+        for (text, expected) in [("attempt = 42", true), ("attempt = 1", false)] {
+            let mut new_id = || 0;
+            let filter = Sql::parse(text, Parameters::new()).unwrap();
+            let stored = Stored::new(&payload, &known, &Digits);
+            assert_eq!(filter.matches(&stored, &mut Environment::new(&mut new_id)), Ok(expected), "{text}");
         }
     }
 }

@@ -124,6 +124,33 @@ impl State {
         Some(())
     }
 
+    pub(crate) fn apply_rehoused(&mut self, run: RunId, to: RunId, region: Region) -> Option<()> {
+        if self.runs.contains_key(&to) {
+            return None;
+        }
+        let (id, level) = *self.runs.get(&run)?;
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        let known = mailbox.lanes.run_mut(level, run)?;
+        let left = known.remaining();
+        let regions = std::mem::replace(&mut known.regions, vec![(region, left)]);
+        (known.id, known.count) = (to, left);
+        (known.consumed, known.asked, known.gaps) = (0, 0, Gaps::default());
+        let soonest = known.soonest;
+        // What was asked for under the old number never comes.
+        mailbox.chilly = false;
+        self.regions.add(region, u64::from(left));
+        for (region, count) in regions {
+            self.regions.release(region, u64::from(count));
+        }
+        self.forget_run(run, soonest);
+        self.runs.insert(to, (id, level));
+        if soonest != Timestamp::NEVER {
+            self.timers.cold.insert((soonest, to));
+        }
+        self.touch(id);
+        Some(())
+    }
+
     pub(crate) fn apply_plucked(
         &mut self,
         run: RunId,

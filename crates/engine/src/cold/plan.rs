@@ -1,6 +1,6 @@
 //! Deciding what may leave memory, and asking for what must come back.
 
-use crate::command::{Chill, Relocation};
+use crate::command::{Chill, Rehouse, Relocation};
 use crate::effect::{Effect, Outcome};
 use crate::fact::Fact;
 use crate::id::{MailboxId, RunId};
@@ -65,6 +65,19 @@ impl State {
             }
         }
         if outcome.facts.len() == before { Err(Refusal::RecordsDoNotFit) } else { Ok(()) }
+    }
+
+    pub(crate) fn decide_rehouse(&self, rehouse: &Rehouse, outcome: &mut Outcome) -> Result<(), Refusal> {
+        let Rehouse { run, consumed, left, to, region } = *rehouse;
+        let lane =
+            self.runs.get(&run).and_then(|(mailbox, level)| self.mailboxes.get(mailbox)?.lanes.lane(*level));
+        let known = lane.and_then(|lane| lane.runs().find(|known| known.id == run));
+        let same = known.is_some_and(|known| (known.consumed, known.remaining()) == (consumed, left));
+        if !same || self.runs.contains_key(&to) {
+            return Err(Refusal::RecordsDoNotFit);
+        }
+        outcome.facts.push(Fact::Rehoused { run, to, region });
+        Ok(())
     }
 
     /// Whether a message in memory is plain, and the one that was written to disk.

@@ -1,13 +1,13 @@
 //! Lanes that are partly on disk.
 
-use crate::command::{Chill, Command, Relocation, Settlement};
+use crate::command::{Chill, Command, Rehouse, Relocation, Settlement};
 use crate::effect::Effect;
 use crate::entity::Setting;
 use crate::id::{Location, ReceiverId, Region, RunId, Sequence};
 use crate::level::Level;
 use crate::limits::Limits;
 use crate::message::Incoming;
-use crate::payloads::ColdRecord;
+use crate::payloads::{ColdRecord, Payloads};
 use crate::refusal::Refusal;
 use crate::time::{Span, Timestamp};
 use crate::trial::{Trial, message};
@@ -261,6 +261,54 @@ fn a_run_that_cannot_be_read_now_is_tried_again() {
     trial.advance(Span::minutes(1));
     trial.settle_down();
     assert_eq!(trial.state.counts(trial.mailbox("q")).total(), 0);
+}
+
+#[test]
+fn a_run_goes_on_from_another_place_unless_it_has_changed() {
+    let mut trial = with_lives(&[None, None, Some(10), None, None, None], vec![]);
+    trial.chill("q", 4, 6);
+    let run = *trial.state.runs.keys().next().unwrap();
+    let all = trial.stored.cold_records(run, 0, 6);
+    trial.step(&Command::Warm { run, from: 0, records: all[..1].to_vec() }).unwrap();
+    trial.advance(Span::seconds(10));
+    trial.settle_down();
+    let region = Region(77);
+    let moved = |sequence: u64| {
+        let record = all.iter().find(|record| record.sequence == Sequence(sequence)).unwrap();
+        ColdRecord { location: Location((77 << 32) | sequence), ..*record }
+    };
+    let to = RunId(900);
+    trial.stored.keep_run(to, [2, 4, 5, 6].map(moved).to_vec());
+    for (consumed, left) in [(0, 5), (1, 5), (2, 4)] {
+        let rehouse = Command::Rehouse(Rehouse { run, consumed, left, to, region });
+        assert_eq!(trial.step(&rehouse), Err(Refusal::RecordsDoNotFit), "{consumed} {left}");
+    }
+    trial.step(&Command::Rehouse(Rehouse { run, consumed: 1, left: 4, to, region })).unwrap();
+    assert_eq!((trial.state.region_count(Region(1)), trial.state.region_count(region)), (1, 4));
+    assert_eq!(trial.state.audit(), Vec::<String>::new());
+    same_after_a_restart(&trial);
+    trial.attach("q", 1, 9);
+    let got: Vec<_> = trial.receive().iter().map(|delivery| delivery.location.region().0).collect();
+    assert_eq!(got, [1, 77, 77, 77, 77]);
+    assert!(trial.state.runs.is_empty());
+}
+
+#[test]
+fn a_run_that_moves_while_it_is_being_read_is_asked_for_again() {
+    let mut trial = filled(5);
+    trial.chill("q", 4, 4);
+    let run = *trial.state.runs.keys().next().unwrap();
+    let moved = trial.stored.cold_records(run, 0, 4);
+    trial.attach("q", 1, 9);
+    let asked = trial.step(&Command::Deliver).unwrap();
+    assert!(matches!(asked[..], [Effect::Warm { .. }]), "{asked:?}");
+    let (to, region) = (RunId(900), Region(1));
+    trial.stored.keep_run(to, moved.clone());
+    trial.step(&Command::Rehouse(Rehouse { run, consumed: 0, left: 4, to, region })).unwrap();
+    let late = trial.step(&Command::Warm { run, from: 0, records: moved[..2].to_vec() });
+    assert_eq!(late, Err(Refusal::RecordsDoNotFit));
+    trial.forget_asked();
+    assert_eq!(trial.receive().len(), 5);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::command::{Attach, Relocation, Send, Settle};
 use crate::entity::{self, Entity};
 use crate::id::{
-    EntityId, LockToken, MailboxId, ReceiverId, RequestTag, RunId, Sequence, SessionId, TransactionId,
+    EntityId, LockToken, MailboxId, ReceiverId, Region, RequestTag, RunId, Sequence, SessionId, TransactionId,
 };
 use crate::level::Level;
 use crate::message::Overlay;
@@ -295,6 +295,15 @@ pub enum Fact {
         /// The messages.
         records: Vec<ColdRecord>,
     },
+    /// What was left of a run was written to disk again, in another place.
+    Rehoused {
+        /// The run as it was.
+        run: RunId,
+        /// The run as it is now: those that were left, and nothing else.
+        to: RunId,
+        /// Where their payloads lie now.
+        region: Region,
+    },
     /// Messages of a run came back to memory before their turn, because they expire.
     Plucked {
         /// The run.
@@ -377,6 +386,22 @@ pub enum Fact {
         receiver: ReceiverId,
         /// When.
         at: Timestamp,
+    },
+    /// The next message of a mailbox cannot be handed on now.
+    ForwardStalled {
+        /// The mailbox.
+        mailbox: MailboxId,
+        /// When it was tried.
+        at: Timestamp,
+        /// When it is tried again.
+        until: Timestamp,
+    },
+    /// It is time to try again.
+    ForwardResumed {
+        /// The mailbox.
+        mailbox: MailboxId,
+        /// The time that has come.
+        until: Timestamp,
     },
     /// A receiver with a selector has looked at messages.
     SelectorLooked {
@@ -569,6 +594,8 @@ impl Fact {
             | Fact::CreditDrained { .. }
             | Fact::ReceiverDetached { .. }
             | Fact::SelectorIdle { .. }
+            | Fact::ForwardStalled { .. }
+            | Fact::ForwardResumed { .. }
             | Fact::SelectorLooked { .. }
             | Fact::SelectorReset { .. }
             | Fact::AcceptWaiting { .. }

@@ -3,7 +3,8 @@
 //! A message leaves one mailbox and enters others in one fact, so it is never in both or in neither. It
 //! keeps its level, its place in time and its first number; its number and its deliveries begin anew
 //! where it arrives. Each step is one hop. A message that has made too many, or whose target cannot take
-//! it, goes to the transfer dead-letter queue of the entity that would have handed it on.
+//! it, goes to the transfer dead-letter queue of the entity that would have handed it on; if that may pass,
+//! because the target is full or disabled, only after it was tried for a while.
 //!
 //! Forwarding happens when the mailbox is served, one message at a time and in the order of delivery,
 //! and not within the send: a topic with a thousand forwarding subscriptions must not make one send a
@@ -25,20 +26,31 @@ use crate::message::{Delivery, Overlay};
 use crate::payloads::Payloads;
 use crate::refusal::Refusal;
 use crate::send::draft::Draft;
-use crate::state::State;
+use crate::state::{Pump, State};
 use crate::store::Record;
 use crate::time::{Span, Timestamp};
+
+/// How soon a message is tried again that its target cannot take now, and for how long. Those behind it wait.
+const RETRY_AFTER: Span = Span::seconds(1);
+const RETRY_FOR: Span = Span::seconds(30);
 
 /// Why a message cannot be handed on: the reason and description it is dead-lettered with.
 struct Undeliverable {
     cause: DeadLetterCause,
     reason: &'static str,
     description: String,
+    /// Whether it may be otherwise soon.
+    passing: bool,
 }
 
 impl Undeliverable {
     fn new(reason: &'static str, description: String) -> Undeliverable {
-        Undeliverable { cause: DeadLetterCause::Undeliverable, reason, description }
+        Undeliverable { cause: DeadLetterCause::Undeliverable, reason, description, passing: false }
+    }
+
+    /// The target cannot take it now.
+    fn for_now(reason: &'static str, description: String) -> Undeliverable {
+        Undeliverable { passing: true, ..Undeliverable::new(reason, description) }
     }
 
     fn without_session() -> Undeliverable {
@@ -47,6 +59,7 @@ impl Undeliverable {
             reason: "Session id is null.",
             description: "Session enabled entity doesn't allow a message whose session identifier is null."
                 .to_owned(),
+            passing: false,
         }
     }
 
@@ -55,6 +68,7 @@ impl Undeliverable {
             cause: DeadLetterCause::MaxHops,
             reason: "MaxTransferHopCountExceeded",
             description: "The maximum number of allowed hops when forwarding between entities has been exceeded. Messages moved to dead letter queue.".to_owned(),
+            passing: false,
         }
     }
 }
@@ -75,6 +89,33 @@ impl State {
         let Some((_, record)) = self.chosen(now, (id, mailbox), choice, outcome) else { return };
         let relay = Relay { state: self, now, source, target, record, known: self.delivery_of(record) };
         relay.decide(payloads, outcome);
+    }
+}
+
+impl State {
+    /// The next message of a mailbox cannot be handed on now.
+    pub(crate) fn apply_forward_stalled(
+        &mut self,
+        id: MailboxId,
+        at: Timestamp,
+        until: Timestamp,
+    ) -> Option<()> {
+        let mailbox = self.mailboxes.get_mut(&id)?;
+        mailbox.stalled.get_or_insert(at);
+        mailbox.waits = true;
+        self.timers.stalled.insert((until, id));
+        self.served(Pump::Mailbox(id));
+        Some(())
+    }
+
+    /// It is time to try again.
+    pub(crate) fn apply_forward_resumed(&mut self, id: MailboxId, until: Timestamp) {
+        self.timers.stalled.remove(&(until, id));
+        // It may have been deleted meanwhile.
+        if let Some(mailbox) = self.mailboxes.get_mut(&id) {
+            mailbox.waits = false;
+            self.touch(id);
+        }
     }
 }
 
@@ -114,7 +155,14 @@ impl Relay<'_> {
             },
             Err(undeliverable) => {
                 outcome.facts.truncate(before);
-                self.dead_letter(&undeliverable)
+                let mailbox = self.record.mailbox;
+                let stalled = self.state.mailboxes.get(&mailbox).and_then(|mailbox| mailbox.stalled);
+                let tried_long = stalled.is_some_and(|since| self.now.since(since) >= RETRY_FOR);
+                if undeliverable.passing && !tried_long {
+                    Fact::ForwardStalled { mailbox, at: self.now, until: self.now.after(RETRY_AFTER) }
+                } else {
+                    self.dead_letter(&undeliverable)
+                }
             }
         };
         outcome.facts.push(fact);
@@ -155,7 +203,7 @@ impl Relay<'_> {
         let unreadable =
             || Undeliverable::new("PayloadUnavailable", "the message could not be read".to_owned());
         let payload = payloads.message(self.record.location, self.record.size).ok_or_else(unreadable)?;
-        let content = Stored::new(&*payload, &self.known);
+        let content = Stored::new(&*payload, &self.known, payloads);
         let session = content.system(SystemProperty::SessionId).map(|value| value.text().into_owned());
         let needs_session = target.outlet().is_some_and(|outlet| outlet.requires_session);
         if needs_session && session.is_none() {
@@ -193,7 +241,7 @@ impl Relay<'_> {
             ));
         };
         if !target.shared().status.allows_send() {
-            return Err(Undeliverable::new(
+            return Err(Undeliverable::for_now(
                 "MessagingEntityDisabled",
                 format!("the forward target '{name}' is disabled"),
             ));
@@ -208,7 +256,7 @@ impl Relay<'_> {
         let (held, limit) = (draft.charge(self.state, target.id, size), intake.size_bytes_max());
         if held.saturating_add(size) > limit {
             let text = format!("the forward target '{name}' holds {held} of at most {limit} bytes");
-            return Err(Undeliverable::new("QuotaExceeded", text));
+            return Err(Undeliverable::for_now("QuotaExceeded", text));
         }
         Ok(target)
     }
@@ -232,7 +280,7 @@ impl Relay<'_> {
             draft,
             outcome,
         );
-        seen.map_err(|refusal: Refusal| Undeliverable::new("QuotaExceeded", refusal.to_string()))
+        seen.map_err(|refusal: Refusal| Undeliverable::for_now("QuotaExceeded", refusal.to_string()))
     }
 
     /// The message in a queue.

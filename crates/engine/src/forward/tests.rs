@@ -93,6 +93,8 @@ fn a_target_that_cannot_take_a_message_leaves_it_with_the_source() {
         trial.queue("a", vec![forward("b")]);
         trial.send_all("a", vec![large("1", 2_000)]).unwrap();
         spoil(&mut trial);
+        settled(&mut trial);
+        trial.advance(Span::seconds(30));
         let contents = settled(&mut trial);
         assert_eq!(contents.len(), 1, "{expected}");
         let found = trial.peeked("a/$Transfer/$DeadLetterQueue");
@@ -109,9 +111,38 @@ fn a_full_target_takes_what_fits() {
         trial.send_all("a", vec![large(id, 600 * 1_024)]).unwrap();
     }
     trial.settle_down();
+    trial.advance(Span::seconds(30));
+    trial.settle_down();
     assert_eq!(trial.peeked("b").len(), 1);
     let left = trial.peeked("a/$Transfer/$DeadLetterQueue");
     assert_eq!(reason(&left[0]).as_deref(), Some("QuotaExceeded"));
+}
+
+#[test]
+fn a_target_that_is_full_or_disabled_for_a_while_gets_everything_in_the_end() {
+    let mut trial = Trial::new();
+    trial.queue("b", vec![]);
+    trial.update("b", Setting::Status(Status::SendDisabled));
+    trial.queue("a", vec![forward("b")]);
+    trial.send("a", &["1", "2"]).unwrap();
+    for _ in 0..29 {
+        trial.settle_down();
+        assert!(!trial.state.has_deliverable(), "nobody spins meanwhile");
+        assert!(trial.state.next_deadline().is_some_and(|due| due > trial.now));
+        trial.advance(Span::seconds(1));
+    }
+    assert_eq!(settled(&mut trial), [entry("a", &["1", "2"])]);
+    trial.update("b", Setting::Status(Status::Active));
+    trial.advance(Span::seconds(1));
+    assert_eq!(settled(&mut trial), [entry("b", &["1", "2"])]);
+    // The next trouble begins anew.
+    trial.update("b", Setting::Status(Status::SendDisabled));
+    trial.send("a", &["3"]).unwrap();
+    assert_eq!(settled(&mut trial), [entry("a", &["3"]), entry("b", &["1", "2"])]);
+    trial.delete("a");
+    trial.advance(Span::seconds(60));
+    assert_eq!(settled(&mut trial), [entry("b", &["1", "2"])]);
+    assert_eq!(trial.state.misfits(), 0);
 }
 
 #[test]

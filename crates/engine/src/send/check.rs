@@ -30,11 +30,6 @@ impl State {
         if !entity.shared().status.allows_send() {
             return Err(Refusal::SendDisabled { entity: entity.id });
         }
-        if let Some(via) = send.via
-            && !self.entity(via)?.shared().status.allows_send()
-        {
-            return Err(Refusal::SendDisabled { entity: via });
-        }
         let limit = intake.size_bytes_max();
         for message in &send.messages {
             let size = u64::from(message.size());

@@ -7,5 +7,6 @@ mod plan;
 mod replay;
 #[cfg(test)]
 mod tests;
+mod via;
 
 pub(crate) use plan::set_life;

@@ -43,6 +43,26 @@ impl State {
         draft: &mut Draft,
         outcome: &mut Outcome,
     ) -> Result<Vec<Sequence>, Refusal> {
+        let Some(via) = send.via.filter(|via| *via != send.entity) else {
+            return self.plan_directly(now, send, draft, outcome);
+        };
+        if !self.entity(via)?.shared().status.allows_send() {
+            return Err(Refusal::SendDisabled { entity: via });
+        }
+        let before = outcome.facts.len();
+        self.plan_directly(now, send, draft, outcome).or_else(|refusal| {
+            outcome.facts.truncate(before);
+            self.keep_at_via(now, send, via, refusal, draft, outcome)
+        })
+    }
+
+    fn plan_directly(
+        &self,
+        now: Timestamp,
+        send: &Send,
+        draft: &mut Draft,
+        outcome: &mut Outcome,
+    ) -> Result<Vec<Sequence>, Refusal> {
         let entity = self.check_send(send, draft)?;
         let mut sequences = Vec::with_capacity(send.messages.len());
         for message in &send.messages {
@@ -64,15 +84,7 @@ impl State {
         if self.is_duplicate(now, entity, message, draft, outcome)? {
             return Ok(Sequence(0));
         }
-        let payload = Payload {
-            bytes: message.payload.clone(),
-            size: message.size(),
-            location: Location::NOWHERE,
-            assigned_id: match message.message_id {
-                Some(_) => None,
-                None => Some(draft.make(self, Purpose::MessageId)),
-            },
-        };
+        let payload = self.payload_of(message, draft);
         let due = message.scheduled_for.filter(|due| *due > now);
         match &entity.kind {
             Kind::Queue(queue) => {
@@ -120,6 +132,15 @@ impl State {
             }
             Kind::Subscription(_) => Err(Refusal::WrongKind { entity: entity.id }),
         }
+    }
+
+    pub(super) fn payload_of(&self, message: &Incoming, draft: &mut Draft) -> Payload {
+        let assigned_id = match message.message_id {
+            Some(_) => None,
+            None => Some(draft.make(self, Purpose::MessageId)),
+        };
+        let (bytes, size) = (message.payload.clone(), message.size());
+        Payload { bytes, size, location: Location::NOWHERE, assigned_id }
     }
 
     /// Whether the entity has seen this message id lately; if not, it has now.

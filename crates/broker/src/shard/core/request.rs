@@ -3,7 +3,8 @@
 use super::{Asker, Core, Item};
 use crate::access::{Action, Denied, Scope};
 use crate::api::{
-    Acceptance, Answer, Event, Found, Operation, Place, Purpose, Refused, Request, Tag, forward_targets,
+    Acceptance, Answer, Event, Found, Operation, Place, Purpose, Question, Refused, Request, Tag,
+    forward_targets,
 };
 use crate::shard::payload::Source;
 use crate::shard::peer::{self, OpenLink, Peer, PeerId};
@@ -106,6 +107,9 @@ impl Core {
                 return Ok(());
             }
             Operation::Ask(question) => {
+                if let Question::Peek { mailbox, .. } = &question {
+                    self.carry_out(&Command::Use { entity: mailbox.entity() }, None)?;
+                }
                 let source = Source { recent: &self.recent, reader: &self.reader, decode: &self.decode };
                 let condition = || self.condition();
                 let answer = question::answer(&self.state, &source, (self.now, id), condition, question);

@@ -57,30 +57,52 @@ impl Core {
         Ok(Snapshot::new(writer, self.state.freeze(), self.writer.regions().spans()))
     }
 
-    /// Begins to empty the oldest segments if the ring runs short.
+    /// Begins to empty the oldest segments if the ring runs short, or an extent of which too much is dead.
     pub fn evacuation_if_due(&mut self) -> Option<Result<Evacuation, extent::Error>> {
-        let oldest = self.oldest_segment_in_need()?;
-        let again = self
-            .evacuated
-            .is_some_and(|(region, at)| region == oldest && self.now.since(at) < EVACUATION_PAUSE);
-        let durable = self.writer.durable_region()?;
-        if again || self.over.is_some() || !self.own.is_empty() || oldest >= durable {
+        if self.over.is_some() || !self.own.is_empty() {
             return None;
         }
-        self.evacuated = Some((oldest, self.now));
-        let segments = (oldest.number()..).map(Region::segment).take(SEGMENTS_AT_ONCE);
-        let segments: BTreeSet<Region> = segments.filter(|segment| *segment < durable).collect();
+        let regions = self.segments_to_empty().or_else(|| self.extent_to_empty())?;
         let (reader, pace) = (self.reader.clone(), self.snapshots.pace);
         let begun = self.writer.log().extent().map(|writer| Evacuation {
             frozen: self.state.freeze(),
-            spanned: self.writer.regions().spanning(&segments),
-            segments,
+            spanned: self.writer.regions().spanning(&regions),
+            regions,
             reader,
             writer,
             record_bytes_max: self.record_bytes_max,
             pace,
         });
         Some(begun)
+    }
+
+    fn segments_to_empty(&mut self) -> Option<BTreeSet<Region>> {
+        let oldest = self.oldest_segment_in_need()?;
+        let again = self
+            .evacuated
+            .is_some_and(|(region, at)| region == oldest && self.now.since(at) < EVACUATION_PAUSE);
+        let durable = self.writer.durable_region()?;
+        if again || oldest >= durable {
+            return None;
+        }
+        self.evacuated = Some((oldest, self.now));
+        let segments = (oldest.number()..).map(Region::segment).take(SEGMENTS_AT_ONCE);
+        Some(segments.filter(|segment| *segment < durable).collect())
+    }
+
+    fn extent_to_empty(&mut self) -> Option<BTreeSet<Region>> {
+        if !self.extents.is_due(self.now) {
+            return None;
+        }
+        let mut there = self.writer.log().regions();
+        there.retain(|region| region.is_extent());
+        there.sort_unstable();
+        let reader = &self.reader;
+        self.extents.meet(&there, |region| reader.footer(region));
+        let state = &self.state;
+        let slack = self.writer.log().pressure().segment_bytes;
+        let extent = self.extents.to_empty(slack, |region| state.region_count(counted(region)))?;
+        Some(BTreeSet::from([extent]))
     }
 
     /// The oldest segment with messages in it, if it should be emptied: the ring is half full. The log

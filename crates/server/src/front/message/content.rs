@@ -54,6 +54,10 @@ impl Decode for StoredMessages {
         let message = Message::parse(body.bytes.clone()).ok()?;
         Some(Box::new(Content::of(&message)))
     }
+
+    fn property<'v>(&self, encoded: &'v [u8]) -> Lookup<'v> {
+        value::of_encoding(encoded)
+    }
 }
 
 impl vorrang_filter::Message for Content {

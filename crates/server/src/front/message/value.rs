@@ -3,6 +3,8 @@
 //! Filters compute with fewer types than AMQP has: all integers are one, floats are doubles, symbols
 //! are text. What a filter cannot use (lists, unknown described values) it sees as null.
 
+use bytes::Bytes;
+use vorrang_amqp::decode::Reader;
 use vorrang_amqp::encode::Encode;
 use vorrang_amqp::value::{Encoded, Timestamp, Value};
 use vorrang_amqp::{Symbol, Text, Uuid};
@@ -21,6 +23,13 @@ pub fn to_filter<'b>(encoded: &Encoded<'b>) -> Lookup<'b> {
         Some(value) => Lookup::Found(value),
         None => Lookup::Null,
     }
+}
+
+/// The same for a value that stands alone.
+pub(super) fn of_encoding(encoded: &[u8]) -> Lookup<'_> {
+    let source = Bytes::copy_from_slice(encoded);
+    let decoded = Reader::new(&source).value().ok();
+    decoded.and_then(|value| scalar(&value, encoded)).map_or(Lookup::Null, Lookup::Found)
 }
 
 /// The value whose encoding ends with `bytes`' last byte: text and binaries are found there.
@@ -125,7 +134,10 @@ mod tests {
         builder.push(&Value::from("key"), value);
         let map = builder.finish();
         let (_, encoded) = map.encoded_iter().next().unwrap();
-        to_filter(&encoded).value().map(ValueRef::to_value)
+        let seen = to_filter(&encoded).value().map(ValueRef::to_value);
+        let alone = of_encoding(encoded.as_bytes()).value().map(ValueRef::to_value);
+        assert_eq!(alone, seen, "{value:?} on its own");
+        seen
     }
 
     #[test]
