@@ -13,7 +13,9 @@ use bytes::Bytes;
 use smallvec::smallvec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vorrang_broker::api::{Acceptance, Event, Link, Operation};
+use vorrang_broker::access::Principal;
+use vorrang_broker::api::{Acceptance, Event, Link, Operation, Refused};
+use vorrang_broker::shard::{Item, PeerId};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::Setting;
 use vorrang_engine::{Command, EntityId, Incoming, MailboxId, Span, Timestamp};
@@ -236,4 +238,78 @@ fn an_extent_is_kept_while_messages_are_on_their_way_to_it() {
         }
     }
     assert!(received > 0);
+}
+
+/// Sends until the ring is full, without emptying it. Returns how many were accepted and how many refused.
+fn flood(world: &mut World, entity: EntityId, count: u64) -> (u64, usize) {
+    let (mut accepted, mut refused) = (0, 0);
+    for id in 0..count {
+        send(world, entity, id);
+        world.settle();
+        for event in world.told.take() {
+            match event {
+                Event::Accepted { count, .. } => accepted += u64::from(count),
+                Event::Refused { .. } => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    (accepted, refused)
+}
+
+#[test]
+fn senders_wait_while_the_ring_is_full_and_others_go_on() {
+    let mut world = World::open(SimDisk::new(5), Timestamp(1_000_000));
+    let (entity, mailbox) = world.queue("q", vec![no_rescue()]);
+    let (accepted, refused) = flood(&mut world, entity, 400);
+    assert!(accepted < 400, "the ring is small");
+    assert_eq!(refused, 0, "whoever sends waits");
+    // Somebody else receives and settles meanwhile.
+    let sender = std::mem::replace(&mut world.peer, PeerId(2));
+    let outlet = Arc::new(world::Told::default());
+    world.item(Item::Open(outlet.clone()));
+    world.item(Item::Become(Arc::new(Principal::operator())));
+    world.attach(1, mailbox, ReceiveMode::PeekLock);
+    world.ask(Operation::Credit { link: Link(1), limit: 10, drain: false });
+    world.settle();
+    let delivered = outlet.take();
+    let tokens: Vec<_> = delivered
+        .iter()
+        .filter_map(|event| if let Event::Deliver { delivery, .. } = event { delivery.token } else { None })
+        .collect();
+    for token in &tokens {
+        world.settle_message(mailbox, *token, Settlement::Complete);
+    }
+    world.settle();
+    let settled = outlet.take().iter().filter(|event| matches!(event, Event::Reply { .. })).count();
+    assert_eq!((tokens.len(), settled), (10, 10));
+    world.peer = sender;
+    // Room is made: what waited is taken, in the order it was sent.
+    world.told.take();
+    for _ in 0..400 {
+        keep_house(&mut world);
+    }
+    let late: u64 = world
+        .told
+        .take()
+        .iter()
+        .map(|event| if let Event::Accepted { count, .. } = event { u64::from(*count) } else { 0 })
+        .sum();
+    assert_eq!(accepted + late, 400);
+}
+
+#[test]
+fn senders_are_refused_when_the_ring_stays_full_for_long() {
+    let mut world = World::open(SimDisk::new(5), Timestamp(1_000_000));
+    let (entity, _) = world.queue("q", vec![no_rescue()]);
+    let (accepted, _) = flood(&mut world, entity, 400);
+    world.advance(Span::seconds(31));
+    world.settle();
+    let refused = world
+        .told
+        .take()
+        .iter()
+        .filter(|event| matches!(event, Event::Refused { refused: Refused::NoRoom(_), .. }))
+        .count();
+    assert_eq!(accepted + u64::try_from(refused).unwrap(), 400);
 }

@@ -19,6 +19,7 @@ use super::payload::{Decode, PayloadReader, Source};
 use super::peer::{Peer, PeerId};
 use super::recent::{Body, Recent};
 use super::snapshot::Schedule;
+use super::withheld::Withheld;
 use super::writer::Writer;
 use crate::access::Principal;
 use crate::api::{Event, Link, Operation, Outlet, Refused, Request, Tag};
@@ -96,6 +97,7 @@ pub struct Core {
     now: Timestamp,
     durable: Position,
     room: Result<(), NoRoom>,
+    withheld: Withheld,
     record_bytes_max: usize,
     /// The oldest segment emptied last, and when: what could not be moved is not tried at once again.
     evacuated: Option<(Region, Timestamp)>,
@@ -145,6 +147,7 @@ impl Core {
             now,
             durable,
             room: Ok(()),
+            withheld: Withheld::default(),
             snapshots,
             snapshot_at: now,
             behind: false,
@@ -182,8 +185,8 @@ impl Core {
             return Some(self.now);
         }
         let ending = self.endings.first().map(|(at, ..)| *at);
-        let confirmation = self.writer.confirmation_due();
-        self.state.next_deadline().into_iter().chain(ending).chain(confirmation).min()
+        let (confirmation, look) = (self.writer.confirmation_due(), self.withheld.next_look(self.now));
+        self.state.next_deadline().into_iter().chain(ending).chain(confirmation).chain(look).min()
     }
 
     /// Whether the last step could not take everything because the disk is behind: there is nothing
@@ -191,6 +194,13 @@ impl Core {
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.behind
+    }
+
+    /// Whether so much waits for room that nothing more is taken: there is nothing to do before the time
+    /// of the [next step](Core::next_wake).
+    #[must_use]
+    pub fn is_choked(&self) -> bool {
+        self.withheld.is_full()
     }
 
     /// Why the shard is over, if it is.
@@ -227,11 +237,19 @@ impl Core {
             return Ok(());
         }
         self.room = self.writer.log_mut().permit(Appending::Growing, self.now.0);
+        self.withheld.look(self.now, !matches!(self.room, Err(NoRoom::Ring { .. })));
         self.tick()?;
-        while !self.writer.is_full()
-            && let Some((peer, item)) = arrived.pop_front()
+        while !self.withheld.is_worth_it(self.now)
+            && !self.writer.is_full()
+            && let Some((peer, item)) = self.withheld.pop()
         {
             self.take(peer, item)?;
+        }
+        while !self.writer.is_full()
+            && !self.withheld.is_full()
+            && let Some((peer, item)) = arrived.pop_front()
+        {
+            self.take_or_withhold(peer, item)?;
         }
         // After what has arrived, so that a renewal that came in time counts.
         self.end_permissions()?;

@@ -17,6 +17,7 @@ mod recent;
 mod regions;
 mod snapshot;
 mod thread;
+mod withheld;
 mod writer;
 
 pub use self::core::{Core, Item};

@@ -67,9 +67,10 @@ fn run(mut core: Core, inbox: &Arc<Inbox>, clock: &Clock) {
             inbox.close(reason);
             return;
         }
-        let patience = patience(&core, clock(), !mail.items.is_empty());
+        let at_hand = !mail.items.is_empty() && !core.is_choked();
+        let patience = patience(&core, clock(), at_hand);
         inbox.wait(&mut mail, Some(patience));
-        if mail.stop && mail.items.is_empty() {
+        if mail.stop && (mail.items.is_empty() || core.is_choked()) {
             chores.end();
             let reason = match core.stop() {
                 Ok(()) => Arc::from("the broker has stopped"),

@@ -17,6 +17,22 @@ use vorrang_engine::{Command, MailboxId, ReceiverId, Refusal, Timestamp};
 use vorrang_log::Failure;
 
 impl Core {
+    /// Takes what arrived, unless it has to wait for room in the ring or for what waits already.
+    pub(super) fn take_or_withhold(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
+        match &item {
+            Item::Request(request) => {
+                let waits = request.operation.grows() && self.withheld.is_worth_it(self.now);
+                if waits || self.withheld.holds(id) {
+                    self.withheld.push(id, item);
+                    return Ok(());
+                }
+            }
+            Item::Close => self.withheld.forget(id),
+            Item::Open(_) | Item::Become(_) => {}
+        }
+        self.take(id, item)
+    }
+
     pub(super) fn take(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
         match item {
             Item::Open(outlet) => {
