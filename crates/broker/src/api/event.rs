@@ -157,6 +157,8 @@ pub struct Listed {
     pub dead_letter: Counts,
     /// Messages in its transfer dead-letter queue.
     pub transfer_dead_letter: Counts,
+    /// Receivers attached to its main mailbox.
+    pub receivers: usize,
 }
 
 /// Answers to questions.

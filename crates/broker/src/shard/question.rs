@@ -89,5 +89,6 @@ fn listed(state: &State, entity: &Entity) -> Listed {
         main: counts(SubQueue::Main),
         dead_letter: counts(SubQueue::DeadLetter),
         transfer_dead_letter: counts(SubQueue::TransferDeadLetter),
+        receivers: state.receiver_count(MailboxId::main(entity.id)),
     }
 }

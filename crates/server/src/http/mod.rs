@@ -63,6 +63,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/$servicebus/websocket", any(websocket::upgrade))
         .route("/$servicebus/websocket/", any(websocket::upgrade))
         // Doors are merged here, one line each.
+        .merge(api::routes())
         .with_state(site)
 }
 

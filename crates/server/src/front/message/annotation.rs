@@ -16,7 +16,7 @@ pub(super) const VIA_PARTITION_KEY: &str = "x-opt-via-partition-key";
 
 /// What the broker writes itself. A sender's own values under these names, left over from a message
 /// it received and sends on, are dropped at delivery.
-pub(super) const OWNED: [&str; 8] = [
+pub(crate) const OWNED: [&str; 8] = [
     ENQUEUED_TIME,
     SEQUENCE,
     ENQUEUE_SEQUENCE,

@@ -10,7 +10,8 @@ mod incoming;
 mod outgoing;
 mod value;
 
+pub(crate) use annotation::OWNED as OWNED_ANNOTATIONS;
 pub use content::{Content, StoredMessages};
 pub use incoming::{Error as IncomingError, read as read_incoming};
-pub use outgoing::{Purpose, write as write_outgoing, write_without_body};
+pub use outgoing::{EncodedValue, Purpose, write as write_outgoing, write_without_body};
 pub use value::{encoded_value, to_filter};

@@ -157,7 +157,7 @@ fn changed_application_properties(message: &Message, overlay: &Overlay) -> Optio
     for (key, found) in stored.encoded_iter() {
         let changed = key.as_str().is_some_and(|key| overlay.properties.contains_key(key));
         if !changed {
-            builder.push(&Raw(key.as_bytes()), &Raw(found.as_bytes()));
+            builder.push(&EncodedValue(key.as_bytes()), &EncodedValue(found.as_bytes()));
         }
     }
     for (name, change) in &overlay.properties {
@@ -166,15 +166,16 @@ fn changed_application_properties(message: &Message, overlay: &Overlay) -> Optio
             PropertyChange::Set(PropertyValue::Encoded(bytes)) => bytes.clone(),
             PropertyChange::Removed => continue,
         };
-        builder.push(&Text::from(&**name), &Raw(&encoded));
+        builder.push(&Text::from(&**name), &EncodedValue(&encoded));
     }
     Some(builder.finish())
 }
 
 /// A value that was encoded, and checked, before.
-struct Raw<'b>(&'b [u8]);
+#[derive(Debug, Clone, Copy)]
+pub struct EncodedValue<'b>(pub &'b [u8]);
 
-impl Encode for Raw<'_> {
+impl Encode for EncodedValue<'_> {
     fn encode<O: Output>(&self, out: &mut O) {
         out.put(self.0);
     }

@@ -35,4 +35,111 @@
 //!
 //! Every error is a [`Problem`](model::Problem) as `application/problem+json`.
 
+mod asker;
+mod call;
+mod complaint;
+mod definitions;
+mod endpoint;
+mod entities;
+mod failure;
+mod messages;
 pub mod model;
+mod openapi;
+mod query;
+mod rules;
+mod sessions;
+mod table;
+mod translation;
+mod workbench;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::header::ALLOW;
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, any, on};
+
+use self::call::Call;
+use self::endpoint::Endpoint;
+use self::failure::Failure;
+use self::query::Query;
+use super::Site;
+
+/// Everything under `/api/`.
+pub(super) fn routes() -> Router<Arc<Site>> {
+    let mut paths: BTreeMap<String, Vec<Endpoint>> = BTreeMap::new();
+    for endpoint in table::endpoints() {
+        paths.entry(endpoint.path.clone()).or_default().push(endpoint);
+    }
+    let mut router = Router::new().route("/api", any(unknown)).route("/api/{*rest}", any(unknown));
+    for (path, endpoints) in paths {
+        router = router.route(&path, methods(endpoints));
+    }
+    router
+}
+
+/// The methods of one path; others are refused with the list of these.
+fn methods(endpoints: Vec<Endpoint>) -> MethodRouter<Arc<Site>> {
+    let allowed = endpoints.iter().map(|endpoint| endpoint.method.as_str()).collect::<Vec<_>>().join(", ");
+    let mut router = MethodRouter::new();
+    for endpoint in endpoints {
+        let Ok(filter) = MethodFilter::try_from(endpoint.method.clone()) else { continue };
+        let endpoint = Arc::new(endpoint);
+        let handler = move |State(site): State<Arc<Site>>,
+                            segments: Result<RawPathParams, _>,
+                            request: Request| {
+            let endpoint = Arc::clone(&endpoint);
+            async move {
+                let segments: RawPathParams = match segments {
+                    Ok(segments) => segments,
+                    Err(_) => {
+                        return Failure::malformed("the path is not percent-encoded UTF-8").into_response();
+                    }
+                };
+                serve(&endpoint, site, &segments, request).await
+            }
+        };
+        router = router.merge(on(filter, handler));
+    }
+    router.fallback(move |method: Method| {
+        let allowed = allowed.clone();
+        async move { not_allowed(&method, &allowed) }
+    })
+}
+
+async fn serve(endpoint: &Endpoint, site: Arc<Site>, segments: &RawPathParams, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let query = match Query::read(head.uri.query().unwrap_or_default(), endpoint.parameters) {
+        Ok(query) => query,
+        Err(failure) => return failure.into_response(),
+    };
+    let call = Call {
+        site,
+        headers: head.headers,
+        segments: segments.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        query,
+        path: head.uri.path().to_owned(),
+        body: Mutex::new(body),
+    };
+    (endpoint.handler)(call).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+fn not_allowed(method: &Method, allowed: &str) -> Response {
+    let detail = format!("{method} is not for this path; it takes {allowed}");
+    let failure =
+        Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", "The method is not for this path", detail);
+    let mut response = failure.into_response();
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
+}
+
+async fn unknown() -> Failure {
+    Failure::not_found(
+        "there is no such path; /api/openapi.json lists them all, and names with '/' are one segment: a%2Fb",
+    )
+}

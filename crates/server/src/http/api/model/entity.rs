@@ -13,8 +13,10 @@ use super::{Class, Policy, PriorityRule, Rescue, RuleDefinition, Runtime};
 pub struct Namespace {
     /// The broker's version.
     pub version: String,
-    /// The broker's name in AMQP, new with every start.
-    pub container: String,
+    /// The namespace's name.
+    pub name: String,
+    /// How many queues and topics there are.
+    pub entity_count: u64,
     /// When the process began to serve.
     pub started_at: String,
     /// The broker's clock.

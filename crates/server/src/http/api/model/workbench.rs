@@ -100,6 +100,9 @@ pub struct Edit {
     /// Another subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// Another life, counted from now; without this it gets the one its sender gave it, once more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_to_live: Option<String>,
     /// Another precedence; without this the message keeps the one it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<u8>,

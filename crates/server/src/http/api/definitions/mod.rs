@@ -1,0 +1,8 @@
+//! All definitions as one file: exported, and applied.
+
+mod apply;
+mod export;
+mod namespace;
+
+pub(super) use apply::apply;
+pub(super) use export::export;

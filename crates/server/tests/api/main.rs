@@ -1,0 +1,15 @@
+//! The JSON API of a whole server: real sockets, a real disk, the broker between.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets the unexpected shall stop"
+)]
+
+mod definitions;
+mod entities;
+mod messages;
+mod rights;
+mod server;
+mod workbench;
