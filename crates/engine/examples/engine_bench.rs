@@ -7,7 +7,11 @@
 //! so that they hold on a machine that does other things as well.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::disallowed_methods, reason = "how long a decision takes is read from the clock")]
+
 use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
 
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
@@ -96,8 +100,19 @@ impl Bench {
         self.run(&Command::Send(Send { request, entity, via: None, transaction: None, messages }));
     }
 
+    fn send_one(&mut self, _: &mut Vec<LockToken>) {
+        self.send(1);
+    }
+
     fn receive(&mut self, tokens: &mut Vec<LockToken>) {
-        let credit = u32::try_from(BATCH).unwrap_or(0);
+        self.receive_up_to(u32::try_from(BATCH).unwrap_or(0), tokens);
+    }
+
+    fn receive_one(&mut self, tokens: &mut Vec<LockToken>) {
+        self.receive_up_to(1, tokens);
+    }
+
+    fn receive_up_to(&mut self, credit: u32, tokens: &mut Vec<LockToken>) {
         self.run(&Command::Credit { receiver: ReceiverId(1), credit, drain: false });
         while self.state.has_deliverable() {
             self.run(&Command::Deliver);
@@ -174,6 +189,41 @@ fn snapshot(depth: usize) {
     println!("{depth} waiting: frozen in {froze:.3} ms, told and restored at {rate:.0} a second");
 }
 
+/// How long decisions take while a snapshot is being told on another thread: pages that are changed meanwhile are
+/// copied first.
+fn decisions_during_snapshot(depth: usize) {
+    let mut bench = Bench::new(4, Policy::Strict);
+    bench.fill(depth);
+    bench.throughput(200);
+    let frozen = bench.state.freeze();
+    let mut taken: Vec<u32> = Vec::new();
+    let mut tokens = Vec::with_capacity(BATCH);
+    let told = thread::scope(|scope| {
+        let telling = scope.spawn(|| frozen.facts().count());
+        while !telling.is_finished() {
+            bench.now += 1;
+            for step in [Bench::send_one, Bench::receive_one, Bench::complete] {
+                let start = Instant::now();
+                step(&mut bench, &mut tokens);
+                taken.push(u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX));
+            }
+        }
+        telling.join().expect("telling a snapshot does not panic")
+    });
+    taken.sort_unstable();
+    let quantile = |per_mille: usize| {
+        let place = taken.len().saturating_sub(1) * per_mille / 1_000;
+        taken.get(place).map_or(0.0, |ns| f64::from(*ns) / 1e3)
+    };
+    println!(
+        "{depth} waiting, {told} facts told meanwhile: {} decisions, p50 {:.1} µs, p99.9 {:.1} µs, longest {:.1} µs",
+        taken.len(),
+        quantile(500),
+        quantile(999),
+        quantile(1_000)
+    );
+}
+
 /// How long the deletion of a full queue holds everything up.
 fn deletion(depth: usize) {
     let mut bench = Bench::new(4, Policy::Strict);
@@ -205,6 +255,7 @@ fn main() {
         println!("{depth:16}  {bytes:>17}  {best:12.0}");
     }
     snapshot(deepest.min(1_000_000));
+    decisions_during_snapshot(deepest.min(8_000_000));
     deletion(deepest.min(1_000_000));
     println!("levels  policy  per second, 100000 waiting");
     let aged = Policy::Aged { step: vorrang_engine::Span::seconds(1) };
