@@ -7,6 +7,7 @@ pub mod backoff;
 pub mod breaker;
 pub mod hours;
 pub mod renewal;
+pub mod settlement;
 pub mod share;
 pub mod size;
 pub mod slots;

@@ -1,0 +1,100 @@
+//! One message's way through its handler to its settlement, as a task of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use vorrang_client::Error;
+
+use super::gauge::Backlog;
+use crate::context::Context;
+use crate::gate::Gated;
+use crate::handler::Handler;
+use crate::outcome::Outcome;
+use crate::plan::settlement::{Settlement, Verdict};
+use crate::plan::slots::TaskId;
+
+/// What the pump is told.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A handler has ended; its settlement is on its way.
+    Ended { id: TaskId, verdict: Verdict, panicked: bool, took: Duration },
+    /// A settlement was answered: nothing is held any more.
+    Settled { id: TaskId, settled: Settled },
+    /// A renewal was answered.
+    Renewed { id: TaskId, result: Result<SystemTime, Error> },
+    /// The backlog was looked at.
+    Measured { backlog: Option<Backlog> },
+}
+
+/// What became of a message.
+#[derive(Debug)]
+pub(super) enum Settled {
+    Completed,
+    Retried,
+    DeadLettered,
+    Suspended,
+    GivenBack,
+    /// Deferred, or settled by the handler.
+    Otherwise,
+    /// The broker did not do it: the message will come again when its lock ends.
+    Refused(Error),
+}
+
+/// A message to be handled or given back.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) id: TaskId,
+    pub(super) context: Context,
+    pub(super) events: mpsc::UnboundedSender<Event>,
+}
+
+impl Job {
+    /// Starts the handler.
+    pub(super) fn run<H: Handler>(self, handler: Arc<H>) -> AbortHandle {
+        tokio::spawn(async move {
+            let started = Instant::now();
+            let Job { id, context, events } = self;
+            let message = context.message().clone();
+            let work = handler.handle(context.clone(), message);
+            let (outcome, panicked) = match Gated::new(context.gate(), work).await {
+                Ok(outcome) => (outcome, false),
+                Err(panic) => (Outcome::Failed(format!("the handler panicked: {}", panic.0)), true),
+            };
+            let (settlement, verdict) = context.settlement(outcome);
+            // The pump may have ended; then nobody counts.
+            let _ = events.send(Event::Ended { id, verdict, panicked, took: started.elapsed() });
+            let settled = settle(&context, settlement).await;
+            let _ = events.send(Event::Settled { id, settled });
+        })
+        .abort_handle()
+    }
+
+    /// Gives the message back without having tried.
+    pub(super) fn give_back(self) {
+        tokio::spawn(async move {
+            let settled = match settle(&self.context, Settlement::Suspend(None)).await {
+                Settled::Suspended => Settled::GivenBack,
+                other => other,
+            };
+            // As above.
+            let _ = self.events.send(Event::Settled { id: self.id, settled });
+        });
+    }
+}
+
+async fn settle(context: &Context, settlement: Settlement) -> Settled {
+    let settled = match &settlement {
+        Settlement::Complete => Settled::Completed,
+        Settlement::Abandon { .. } => Settled::Retried,
+        Settlement::DeadLetter { .. } => Settled::DeadLettered,
+        Settlement::Suspend(_) => Settled::Suspended,
+        Settlement::Defer | Settlement::None => Settled::Otherwise,
+    };
+    match context.settle_as(settlement).await {
+        Ok(()) => settled,
+        Err(error) => Settled::Refused(error),
+    }
+}
