@@ -8,10 +8,11 @@ use vorrang_log::dice::Dice;
 /// Bytes every payload has: its number and its kind.
 const HEAD_BYTES: usize = 9;
 
-/// The payload of a message. Some are larger than a record of the log.
+/// The payload of a message. Some are larger than a record of the log, some larger than a batch.
 #[must_use]
 pub(crate) fn write(mail: u64, kind: u8) -> Bytes {
     let length = match mail % 61 {
+        0 if mail.is_multiple_of(2) => 20_000,
         0 => 5_000,
         small => usize::try_from(small % 5).unwrap_or_default() * 30,
     };

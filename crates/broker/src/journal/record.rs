@@ -52,6 +52,10 @@ pub trait Sink {
     fn append(&mut self, kind: u8, fixed: &[u8], payload: &[u8]) -> Result<Location, Self::Failure>;
     /// The most bytes, fixed part and payload together, of one record.
     fn record_bytes_max(&self) -> usize;
+    /// The list of the records that hold this payload, and the first of them, if it was written before.
+    fn written_before(&self, _payload: &Bytes) -> Option<(&[u8], Location)> {
+        None
+    }
 }
 
 /// Buffers used again for every fact.
@@ -100,7 +104,13 @@ pub fn write<S: Sink>(
         let room = chunk_bytes.saturating_sub(PREFIX_BYTES_MAX.saturating_add(fields.len()));
         if bytes.len() > room {
             shape |= PAYLOAD_APART;
-            first_part = write_apart(&bytes, parts, sink)?;
+            first_part = if let Some((list, first)) = sink.written_before(&bytes) {
+                parts.clear();
+                parts.extend_from_slice(list);
+                Some(first)
+            } else {
+                write_apart(&bytes, parts, sink)?
+            };
         }
     }
     if assigned_id.is_some() {

@@ -19,10 +19,12 @@ use super::payload::{Decode, PayloadReader, Source};
 use super::peer::{Peer, PeerId};
 use super::recent::{Body, Recent};
 use super::snapshot::Schedule;
+use super::staging::Staging;
 use super::withheld::Withheld;
 use super::writer::Writer;
 use crate::access::Principal;
 use crate::api::{Event, Link, Operation, Outlet, Refused, Request, Tag};
+use crate::journal::record::{PAYLOAD_PART, Sink as _};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -98,7 +100,10 @@ pub struct Core {
     durable: Position,
     room: Result<(), NoRoom>,
     withheld: Withheld,
+    staging: Staging,
     record_bytes_max: usize,
+    /// What one batch takes; a larger message goes ahead of its decision.
+    batch_bytes_max: usize,
     /// The oldest segment emptied last, and when: what could not be moved is not tried at once again.
     evacuated: Option<(Region, Timestamp)>,
     extents: Extents,
@@ -126,7 +131,7 @@ impl Core {
     ) -> Core {
         let reader = PayloadReader::new(writer.log().reader());
         let durable = writer.log().durable();
-        let record_bytes_max = crate::journal::record::Sink::record_bytes_max(&writer);
+        let (record_bytes_max, batch_bytes_max) = (writer.record_bytes_max(), writer.batch_bytes_max());
         Core {
             state,
             writer,
@@ -142,12 +147,14 @@ impl Core {
             evacuated: None,
             extents: Extents::default(),
             record_bytes_max,
+            batch_bytes_max,
             hold: Hold::default(),
             endings: BTreeSet::new(),
             now,
             durable,
             room: Ok(()),
             withheld: Withheld::default(),
+            staging: Staging::default(),
             snapshots,
             snapshot_at: now,
             behind: false,
@@ -181,7 +188,8 @@ impl Core {
     /// When the next step is due though nothing arrives; a time that has passed if it is due now.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
-        if !self.own.is_empty() || (self.state.has_deliverable() && self.hold.len() < HELD_MAX) {
+        let busy = !self.own.is_empty() || !self.staging.is_empty();
+        if busy || (self.state.has_deliverable() && self.hold.len() < HELD_MAX) {
             return Some(self.now);
         }
         let ending = self.endings.first().map(|(at, ..)| *at);
@@ -200,7 +208,7 @@ impl Core {
     /// of the [next step](Core::next_wake).
     #[must_use]
     pub fn is_choked(&self) -> bool {
-        self.withheld.is_full()
+        self.withheld.is_full() || self.staging.is_full()
     }
 
     /// Why the shard is over, if it is.
@@ -241,12 +249,13 @@ impl Core {
         self.tick()?;
         while !self.withheld.is_worth_it(self.now)
             && !self.writer.is_full()
-            && let Some((peer, item)) = self.withheld.pop()
+            && let Some((peer, item)) = self.withheld.pop_unless(|peer| self.staging.holds(peer))
         {
-            self.take(peer, item)?;
+            self.take_or_stage(peer, item)?;
         }
+        self.stage(Share::One)?;
         while !self.writer.is_full()
-            && !self.withheld.is_full()
+            && !self.is_choked()
             && let Some((peer, item)) = arrived.pop_front()
         {
             self.take_or_withhold(peer, item)?;
@@ -262,9 +271,31 @@ impl Core {
             self.carry_out(&Command::Deliver, None)?;
             self.warm()?;
         }
+        self.stage(Share::Rest)?;
         self.writer.end()?;
         self.writer.confirm_if_idle()?;
-        self.writer.let_go(&mut self.state, !self.own.is_empty());
+        let pinned = self.staging.first_region();
+        self.writer.let_go(&mut self.state, !self.own.is_empty(), pinned);
+        Ok(())
+    }
+
+    /// Writes pieces of large messages, and decides about those that are complete.
+    fn stage(&mut self, share: Share) -> Result<(), Failure> {
+        while !self.writer.is_full()
+            && let Some(piece) = self.staging.piece(self.record_bytes_max)
+        {
+            let location = self.writer.append(PAYLOAD_PART, &[], &piece)?;
+            self.staging.wrote(&piece, location);
+            while let Some((staged, ahead)) = self.staging.complete() {
+                self.writer.set_ahead(ahead);
+                let done = self.request(staged.peer, staged.tag, staged.operation, staged.until);
+                self.writer.set_ahead(Vec::new());
+                done?;
+            }
+            if share == Share::One {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -356,6 +387,15 @@ impl Core {
         let now = self.now;
         self.writer.into_log().close(now.0).map(|_| ())
     }
+}
+
+/// How much of a batch large messages may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// One record: they go on however much else there is.
+    One,
+    /// What nobody else needs.
+    Rest,
 }
 
 /// Who waits for the outcome of a command.

@@ -16,6 +16,7 @@ mod question;
 mod recent;
 mod regions;
 mod snapshot;
+mod staging;
 mod thread;
 mod withheld;
 mod writer;

@@ -97,7 +97,7 @@ pub fn open(
     now: Timestamp,
 ) -> Result<(Core, Findings), OpenError> {
     let Settings { limits, log: options, decode, keys, snapshots } = settings;
-    let record_bytes_max = options.limits.record_bytes;
+    let log_limits = options.limits;
     let mut state = State::new(limits);
     let mut regions = Regions::default();
 
@@ -136,7 +136,7 @@ pub fn open(
     };
     regions.suspect(log.regions());
     let seed = u128::from(disk.entropy()?) << 64 | u128::from(disk.entropy()?);
-    let writer = Writer::new(log, record_bytes_max, regions);
+    let writer = Writer::new(log, log_limits, regions);
     let keys = Arc::new(Keys::new(&keys, state.catalogue()));
     let mut core = Core::new(state, writer, decode, keys, snapshots, now);
     core.announce(seed)?;

@@ -70,7 +70,14 @@ impl Regions {
     /// Lets the log have every region back that nothing lies in, given the segment that the newest
     /// durable batch lies in. While messages are `moving`, an extent may be empty because those that
     /// moved first are gone already and the others have yet to arrive: none is let go then.
-    pub(super) fn let_go(&mut self, state: &mut State, log: &Log, durable: Option<Region>, moving: bool) {
+    /// From `pinned` on there are pieces of messages that are not there yet.
+    pub(super) fn let_go(
+        &mut self,
+        state: &mut State,
+        log: &Log,
+        (durable, pinned): (Option<Region>, Option<Region>),
+        moving: bool,
+    ) {
         if self.durable != durable {
             // Segments that only ever held settlements are never reported empty.
             self.candidates.extend(std::mem::replace(&mut self.durable, durable));
@@ -90,7 +97,8 @@ impl Regions {
             let written_to =
                 if region.is_extent() { moving } else { durable.is_none_or(|durable| *region >= durable) };
             let spanned = spans.iter().any(|(last, first)| first <= region && region < last);
-            if written_to || spanned {
+            let pinned = pinned.is_some_and(|first| !region.is_extent() && first <= *region);
+            if written_to || spanned || pinned {
                 return true;
             }
             log.release(*region);

@@ -63,8 +63,9 @@ impl Withheld {
         self.items.push_back((peer, item));
     }
 
-    pub(super) fn pop(&mut self) -> Option<(PeerId, Item)> {
-        let (peer, item) = self.items.pop_front()?;
+    /// The next one, unless its connection has to wait for something else.
+    pub(super) fn pop_unless(&mut self, waits: impl Fn(PeerId) -> bool) -> Option<(PeerId, Item)> {
+        let (peer, item) = self.items.pop_front_if(|(peer, _)| !waits(*peer))?;
         self.bytes = self.bytes.saturating_sub(item.bytes());
         if let Some(count) = self.peers.get_mut(&peer) {
             *count = count.saturating_sub(1);
@@ -83,8 +84,9 @@ impl Withheld {
         }
     }
 
-    /// When to look again, if anything waits.
+    /// When to look again, if anything waits: at once if it is not for room.
     pub(super) fn next_look(&self, now: Timestamp) -> Option<Timestamp> {
-        (!self.items.is_empty()).then(|| now.after(LOOK_AGAIN))
+        let pause = if self.is_worth_it(now) { LOOK_AGAIN } else { Span(0) };
+        (!self.items.is_empty()).then(|| now.after(pause))
     }
 }

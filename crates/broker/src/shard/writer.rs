@@ -5,7 +5,9 @@
 //! the first location of each batch that is not yet durable tells for any message whether it is safe.
 
 use super::regions::{Regions, region_of};
+use super::staging::Ahead;
 use crate::journal::record::{self, Scratch, Sink, Written};
+use bytes::Bytes;
 use std::collections::VecDeque;
 use vorrang_engine::fact::Fact;
 use vorrang_engine::{Location, Span, State, Timestamp};
@@ -20,6 +22,7 @@ const IDLE_AFTER: Span = Span(200);
 pub(super) struct Writer {
     log: Log,
     record_bytes_max: usize,
+    batch_bytes_max: usize,
     batch: Option<Batch>,
     scratch: Scratch,
     now: Timestamp,
@@ -30,16 +33,19 @@ pub(super) struct Writer {
     regions: Regions,
     /// Bytes written since the last snapshot began.
     bytes: u64,
+    /// Payloads of the next decision that were written before it.
+    ahead: Vec<Ahead>,
     /// When the newest batch was handed over, if nothing follows it yet that would tell damage to it from
     /// the trace of a crash.
     unconfirmed: Option<Timestamp>,
 }
 
 impl Writer {
-    pub(super) fn new(log: Log, record_bytes_max: usize, regions: Regions) -> Writer {
+    pub(super) fn new(log: Log, limits: vorrang_log::Limits, regions: Regions) -> Writer {
         Writer {
             log,
-            record_bytes_max,
+            record_bytes_max: limits.record_bytes,
+            batch_bytes_max: limits.batch_bytes,
             batch: None,
             scratch: Scratch::default(),
             now: Timestamp::default(),
@@ -47,6 +53,7 @@ impl Writer {
             durable_region: None,
             regions,
             bytes: 0,
+            ahead: Vec::new(),
             unconfirmed: None,
         }
     }
@@ -117,6 +124,16 @@ impl Writer {
         Ok(self.batch.as_ref().map(Batch::position))
     }
 
+    /// The most bytes of a batch.
+    pub(super) fn batch_bytes_max(&self) -> usize {
+        self.batch_bytes_max
+    }
+
+    /// Tells of payloads that were written before the next decision; none after it.
+    pub(super) fn set_ahead(&mut self, ahead: Vec<Ahead>) {
+        self.ahead = ahead;
+    }
+
     /// Where to wait for the message at `location`; none if it is safe already.
     pub(super) fn position_of(&self, location: Location) -> Option<Position> {
         if vorrang_log::Location::from_raw(location.0).region().is_extent() {
@@ -145,8 +162,9 @@ impl Writer {
     }
 
     /// Lets the log have every region back that no message lies in.
-    pub(super) fn let_go(&mut self, state: &mut State, moving: bool) {
-        self.regions.let_go(state, &self.log, self.durable_region, moving);
+    /// Nothing is let go from `pinned` on.
+    pub(super) fn let_go(&mut self, state: &mut State, moving: bool, pinned: Option<Region>) {
+        self.regions.let_go(state, &self.log, (self.durable_region, pinned), moving);
     }
 
     /// The segment that the newest durable batch lies in.
@@ -219,5 +237,9 @@ impl Sink for Writer {
 
     fn record_bytes_max(&self) -> usize {
         self.record_bytes_max
+    }
+
+    fn written_before(&self, payload: &Bytes) -> Option<(&[u8], Location)> {
+        self.ahead.iter().find_map(|ahead| ahead.of(payload))
     }
 }

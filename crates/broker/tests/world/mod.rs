@@ -97,9 +97,13 @@ impl World {
 
     /// Lets the disk catch up completely, and the shard notice.
     pub fn settle(&mut self) {
-        for _ in 0..3 {
+        for round in 0..200 {
             self.step();
             let _ = self.core.flush();
+            let busy = self.core.next_wake().is_some_and(|wake| wake <= self.now);
+            if round >= 2 && !busy {
+                break;
+            }
         }
         self.step();
     }

@@ -8,7 +8,7 @@ use crate::api::{
 };
 use crate::shard::payload::Source;
 use crate::shard::peer::{self, OpenLink, Peer, PeerId};
-use crate::shard::question;
+use crate::shard::{question, staging};
 use smallvec::smallvec;
 use std::sync::Arc;
 use vorrang_engine::command::{self, AcceptSession, Attach, Replay, Settle};
@@ -22,15 +22,33 @@ impl Core {
         match &item {
             Item::Request(request) => {
                 let waits = request.operation.grows() && self.withheld.is_worth_it(self.now);
-                if waits || self.withheld.holds(id) {
+                if waits || self.withheld.holds(id) || self.staging.holds(id) {
                     self.withheld.push(id, item);
                     return Ok(());
                 }
             }
-            Item::Close => self.withheld.forget(id),
+            Item::Close => {
+                self.withheld.forget(id);
+                self.staging.forget(id);
+            }
             Item::Open(_) | Item::Become(_) => {}
         }
-        self.take(id, item)
+        self.take_or_stage(id, item)
+    }
+
+    /// Takes what arrived; large messages go ahead into the log before anything is decided about them.
+    pub(super) fn take_or_stage(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
+        let Item::Request(Request { tag, operation }) = item else { return self.take(id, item) };
+        let large = staging::large(&operation, self.batch_bytes_max);
+        // Without room they are refused, and need not be written first.
+        if large.is_empty() || self.room.is_err() {
+            return self.take(id, Item::Request(Request { tag, operation }));
+        }
+        match self.authorise(id, &operation) {
+            Ok(until) => self.staging.push((id, tag), operation, until, large),
+            Err(denied) => self.tell(id, Event::Refused { tag, refused: Refused::Denied(denied) }),
+        }
+        Ok(())
     }
 
     pub(super) fn take(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
