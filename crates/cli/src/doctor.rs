@@ -1,33 +1,289 @@
-//! `vorrang doctor`: verify a data directory that no broker is using.
+//! `vorrang doctor`: is everything in place for a broker, and is the one that runs well?
+//!
+//! Nothing is changed: the data directory is read, the disk is measured with a file that is removed again, and a
+//! running broker is only asked. Whatever is found is told together; the worst decides how the command ends.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Result, bail};
 use clap::Args;
+use serde::Serialize;
 use vorrang_log::Options as LogOptions;
+use vorrang_log::disk::Trouble;
+use vorrang_server::http::api::model::Namespace;
+use vorrang_server::settings::Ports;
+
+use crate::api::Api;
+use crate::connection;
+use crate::failure::{Failure, Outcome};
+use crate::messages::seconds;
+use crate::output::{self, Cell, Format, Mood, Table};
+
+/// A disk that syncs slower than this makes every acknowledgement wait noticeably.
+const SYNC_SLOW: Duration = Duration::from_millis(20);
+/// Syncs that are measured.
+const SYNCS: usize = 16;
+/// A clock before this (1 January 2025) was never set.
+const CLOCK_PLAUSIBLE_S: u64 = 1_735_689_600;
 
 /// What `doctor` can be told.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The data directory to verify; nothing in it is changed
-    #[arg(long, value_name = "FOLDER", default_value = "./vorrang-data", env = "VORRANG_DATA_DIR")]
-    data_dir: PathBuf,
+    #[arg(long, value_name = "FOLDER", env = "VORRANG_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// The address whose ports are tried
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "VORRANG_HOST")]
+    host: IpAddr,
 }
 
-/// Reads every byte that has a checksum and says what is wrong, by file and offset.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let folder = &options.data_dir;
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    state: State,
+    detail: String,
+}
+
+/// How it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum State {
+    Ok,
+    Note,
+    Warning,
+    Bad,
+}
+
+/// Looks at everything and tells it.
+pub(crate) fn run(options: &Options, connection: &connection::Options, format: Format) -> Outcome {
+    let folder = options.data_dir.clone().unwrap_or_else(|| PathBuf::from("./vorrang-data"));
+    if options.data_dir.is_some() && !folder.is_dir() {
+        let text = format!("there is no data directory at {}; name one with --data-dir", folder.display());
+        return Err(Failure::NotFound(text));
+    }
+    let mut findings = vec![data(&folder), disk(&folder)];
+    findings.extend(ports(options.host));
+    findings.extend(broker(connection));
+    findings.insert(2, clock());
+    if format == Format::Json {
+        output::json(&findings)?;
+    } else {
+        table(&findings).print()?;
+    }
+    let bad: Vec<&str> =
+        findings.iter().filter(|finding| finding.state == State::Bad).map(|finding| finding.check).collect();
+    if bad.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Unsound(format!("look at: {}", bad.join(", "))))
+}
+
+fn table(findings: &[Finding]) -> Table {
+    let mut table = Table::new(&["check", "state", "what"]);
+    for finding in findings {
+        let (word, mood) = match finding.state {
+            State::Ok => ("ok", Mood::Good),
+            State::Note => ("note", Mood::Plain),
+            State::Warning => ("warning", Mood::Warning),
+            State::Bad => ("bad", Mood::Bad),
+        };
+        let mut lines = finding.detail.lines();
+        let first = lines.next().unwrap_or_default();
+        table.row(vec![finding.check.into(), Cell::from(word).in_mood(mood), first.into()]);
+        for line in lines {
+            table.row(vec!["".into(), "".into(), line.into()]);
+        }
+    }
+    table
+}
+
+/// Reads every byte that has a checksum.
+fn data(folder: &Path) -> Finding {
+    let check = "data directory";
+    let shown = folder.display();
     if !folder.is_dir() {
-        bail!("there is no data directory at {}; name one with --data-dir", folder.display());
+        let detail = format!("{shown} is not there yet; the first start makes it");
+        return Finding { check, state: State::Note, detail };
     }
-    let report = vorrang_log::verify(folder, &LogOptions::default())?;
-    print!("{report}");
-    if !report.is_sound() {
-        bail!(
-            "{} is damaged; keep a copy of it before anything else, then restore a backup",
-            folder.display()
-        );
+    match vorrang_log::verify(folder, &LogOptions::default()) {
+        Ok(report) if report.is_sound() => {
+            Finding { check, state: State::Ok, detail: format!("{shown} is sound\n{report}") }
+        }
+        Ok(report) => {
+            let advice = "keep a copy of it before anything else, then restore a backup";
+            Finding { check, state: State::Bad, detail: format!("{shown} is damaged; {advice}\n{report}") }
+        }
+        Err(error) if error.trouble == Trouble::Locked => {
+            let detail = format!("{shown} is in use by a broker; stop it to have the data verified");
+            Finding { check, state: State::Note, detail }
+        }
+        Err(error) => Finding { check, state: State::Bad, detail: error.to_string() },
     }
-    println!("{} is sound", folder.display());
-    Ok(())
+}
+
+/// Measures how long a small write takes to be safe.
+fn disk(folder: &Path) -> Finding {
+    let check = "disk speed";
+    let place = if folder.is_dir() { folder } else { folder.parent().unwrap_or(Path::new(".")) };
+    let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+    match measure(place) {
+        Ok(median) => {
+            let slow = median > SYNC_SLOW;
+            let advice =
+                if slow { "; every acknowledgement waits for one, so a faster disk helps" } else { "" };
+            let detail = format!("a write of 4 KiB is safe after {}{advice}", seconds(median.as_secs_f64()));
+            Finding { check, state: if slow { State::Warning } else { State::Ok }, detail }
+        }
+        Err(error) => {
+            let detail = format!("cannot write in {}: {error}", place.display());
+            Finding { check, state: State::Bad, detail }
+        }
+    }
+}
+
+fn measure(place: &Path) -> io::Result<Duration> {
+    let path = place.join(format!(".vorrang-doctor-{}", std::process::id()));
+    let mut file = File::create_new(&path)?;
+    let mut syncs = || {
+        let mut times = Vec::with_capacity(SYNCS);
+        for _ in 0..SYNCS {
+            let start = Instant::now();
+            file.write_all(&[0; 4_096])?;
+            file.sync_data()?;
+            times.push(start.elapsed());
+        }
+        times.sort_unstable();
+        Ok(times.get(SYNCS / 2).copied().unwrap_or_default())
+    };
+    let measured = syncs();
+    fs::remove_file(&path)?;
+    measured
+}
+
+fn clock() -> Finding {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    if now.as_secs() < CLOCK_PLAUSIBLE_S {
+        let detail = "it was never set; tokens and schedules need the time of day".to_owned();
+        return Finding { check: "clock", state: State::Bad, detail };
+    }
+    Finding { check: "clock", state: State::Ok, detail: "plausible".to_owned() }
+}
+
+fn ports(host: IpAddr) -> Vec<Finding> {
+    let Ports { amqp, amqps, http, https } = Ports::default();
+    let doors = [("port AMQP", amqp), ("port AMQPS", amqps), ("port HTTP", http), ("port HTTPS", https)];
+    doors
+        .into_iter()
+        .map(|(check, port)| match TcpListener::bind((host, port)) {
+            Ok(_) => Finding { check, state: State::Ok, detail: format!("{host}:{port} is free") },
+            Err(error) => {
+                let detail = format!("{host}:{port} cannot be had ({error}); a running broker may have it");
+                Finding { check, state: State::Note, detail }
+            }
+        })
+        .collect()
+}
+
+/// Asks a running broker, if there is one.
+fn broker(options: &connection::Options) -> Vec<Finding> {
+    let check = "broker";
+    let connection = match options.connection() {
+        Ok(connection) => connection,
+        Err(failure) => return vec![Finding { check, state: State::Bad, detail: failure.to_string() }],
+    };
+    let amqp = amqp(&connection.amqp);
+    let api = Api::new(connection);
+    let health = match api.probe("/readyz") {
+        Ok((200, _)) => Finding { check, state: State::Ok, detail: format!("{} is ready", api.address()) },
+        Ok((status, text)) => {
+            let detail =
+                format!("{} is not ready (HTTP {status}): {}", api.address(), output::printable(&text));
+            Finding { check, state: State::Bad, detail }
+        }
+        Err(_) => {
+            let detail = format!("none answers at {}", api.address());
+            return vec![Finding { check, state: State::Note, detail }];
+        }
+    };
+    let before = SystemTime::now();
+    let answer = match api.get::<Namespace>("/api/namespace") {
+        Ok(namespace) => {
+            let detail = format!("version {}, since {}", namespace.version, namespace.started_at);
+            vec![Finding { check: "key", state: State::Ok, detail }, skew(&namespace.now, before)]
+        }
+        Err(failure) => vec![Finding { check: "key", state: State::Bad, detail: failure.to_string() }],
+    };
+    [health, amqp].into_iter().chain(answer).collect()
+}
+
+/// Whether somebody is at the AMQP door of a broker whose HTTP door answers.
+fn amqp((host, port): &(String, u16)) -> Finding {
+    let check = "broker's AMQP";
+    let host = host.trim_matches(['[', ']']);
+    match TcpStream::connect((host, *port)) {
+        Ok(_) => Finding { check, state: State::Ok, detail: format!("{host}:{port} answers") },
+        Err(error) => {
+            let detail = format!("{host}:{port} does not answer ({error}); check the Endpoint");
+            Finding { check, state: State::Warning, detail }
+        }
+    }
+}
+
+/// How far the broker's clock is from ours.
+fn skew(theirs: &str, ours: SystemTime) -> Finding {
+    let check = "broker's clock";
+    let Some(theirs) = rfc3339_seconds(theirs) else {
+        return Finding { check, state: State::Warning, detail: "its time cannot be read".to_owned() };
+    };
+    let ours = ours.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let apart = theirs.abs_diff(ours);
+    let state = if apart > 60 { State::Warning } else { State::Ok };
+    let advice = if apart > 60 { "; tokens may be refused, set both clocks" } else { "" };
+    Finding { check, state, detail: format!("{apart} s from this machine's{advice}") }
+}
+
+/// The seconds since 1970 of a time like `2026-11-16T00:30:00.000Z`.
+fn rfc3339_seconds(text: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days of the proleptic calendar, counted in years that begin in March.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1;
+    let days = days.checked_sub(719_468)?;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_to_the_second() {
+        let cases = [
+            ("1970-01-01T00:00:00.000Z", Some(0)),
+            ("2000-02-29T12:00:00Z", Some(951_825_600)),
+            ("2026-11-16T00:30:05.123Z", Some(1_794_789_005)),
+            ("2025-01-01T00:00:00Z", Some(CLOCK_PLAUSIBLE_S)),
+            ("soon", None),
+            ("2026-13-01T00:00:00Z", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(rfc3339_seconds(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn measuring_the_disk_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_ne!(disk(&folder.path().join("data")).state, State::Bad);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

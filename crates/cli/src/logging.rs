@@ -2,26 +2,28 @@
 
 use std::io::{self, IsTerminal};
 
-use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
+use vorrang_server::config::{Log, LogFormat};
 
-/// How log lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// One readable line each, coloured on a terminal.
-    Text,
-    /// One JSON object each.
-    Json,
+/// Whether `filter` is a level or a list of `target=level`.
+pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
+    parse(filter).map(drop)
 }
 
-/// Starts logging for the whole process. `filter` is a level or a list of `target=level`.
-pub(crate) fn start(format: LogFormat, filter: &str) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|error| anyhow::anyhow!("'{filter}' is no log filter ({error}); try info, debug or warn"))?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    match format {
+/// Starts logging for the whole process.
+pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
+    let subscriber = tracing_subscriber::fmt().with_env_filter(parse(&log.filter)?).with_writer(io::stderr);
+    match log.format {
         LogFormat::Text => subscriber.with_ansi(io::stderr().is_terminal()).init(),
         LogFormat::Json => subscriber.json().init(),
     }
     Ok(())
+}
+
+fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(filter).map_err(|error| {
+        anyhow::anyhow!(
+            "cannot be {filter:?} ({error}): allowed is a level such as info, or a list of target=level"
+        )
+    })
 }

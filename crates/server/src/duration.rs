@@ -1,6 +1,6 @@
 //! Durations as people and Service Bus write them: `30s`, `5m`, `PT30S`, `P1DT2H`.
 //!
-//! .NET's largest `TimeSpan` (and anything longer) means *forever*.
+//! .NET's largest `TimeSpan` (and anything longer) means *forever*, and so does that word.
 
 use vorrang_engine::Span;
 
@@ -14,6 +14,8 @@ pub struct Error {
 /// .NET's `TimeSpan.MaxValue`, in whole milliseconds.
 const TIMESPAN_MAX_MS: u64 = 922_337_203_685_477;
 
+const FOREVER: &str = "forever";
+
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -22,6 +24,9 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 /// Reads either form.
 pub fn parse(text: &str) -> Result<Span, Error> {
     let trimmed = text.trim();
+    if trimmed.eq_ignore_ascii_case(FOREVER) {
+        return Ok(Span::FOREVER);
+    }
     let milliseconds = match trimmed.strip_prefix(['P', 'p']) {
         Some(rest) => iso(rest),
         None => short(trimmed),
@@ -62,6 +67,20 @@ pub fn to_iso(span: Span) -> String {
         }
     };
     format!("P{days}T{hours}{minutes}{seconds}")
+}
+
+/// Writes a span as people do, in the largest unit that keeps it whole: `30s`, `5m`, `forever`.
+#[must_use]
+pub fn to_short(span: Span) -> String {
+    if span.0 >= TIMESPAN_MAX_MS {
+        return FOREVER.to_owned();
+    }
+    let units = [(DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "m"), (SECOND_MS, "s")];
+    let whole = units.iter().find(|(size, _)| span.0 >= *size && span.0.is_multiple_of(*size));
+    match whole {
+        Some((size, unit)) => format!("{}{unit}", span.0 / size),
+        None => format!("{}ms", span.0),
+    }
 }
 
 /// `nD T nH nM n[.f]S`, units in this order, at least one of them. Years and months have no fixed length.
@@ -182,11 +201,24 @@ mod tests {
         for milliseconds in
             [0, 1, 500, 1_000, 60_000, 61_001, 3_600_000, 86_400_000, 90_000_000, 93_784_500, u64::MAX]
         {
-            let text = to_iso(Span(milliseconds));
-            assert_eq!(parse(&text), Ok(Span(milliseconds)), "{text}");
+            for text in [to_iso(Span(milliseconds)), to_short(Span(milliseconds))] {
+                assert_eq!(parse(&text), Ok(Span(milliseconds)), "{text}");
+            }
         }
         assert_eq!(to_iso(Span::minutes(1)), "PT1M");
         assert_eq!(to_iso(Span::days(14)), "P14D");
         assert_eq!(to_iso(Span(0)), "PT0S");
+        let short = [
+            (0, "0ms"),
+            (1_500, "1500ms"),
+            (30_000, "30s"),
+            (300_000, "5m"),
+            (5_400_000, "90m"),
+            (172_800_000, "2d"),
+        ];
+        for (milliseconds, text) in short {
+            assert_eq!(to_short(Span(milliseconds)), text);
+        }
+        assert_eq!(to_short(Span::FOREVER), "forever");
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the server is where the clock is read")]
 
 pub mod caller;
+pub mod config;
 pub mod date;
 pub mod definitions;
 pub mod duration;

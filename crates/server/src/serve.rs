@@ -65,22 +65,9 @@ pub enum Error {
     /// A port cannot be had.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// A definitions file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    DefinitionsFile {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A definitions file is wrong.
-    #[error("{} cannot be used:\n{problems}", path.display())]
-    Definitions {
-        /// Which.
-        path: PathBuf,
-        /// Everything that is wrong with it.
-        problems: emulator::Problems,
-    },
+    /// A definitions file cannot be used.
+    #[error(transparent)]
+    Definitions(#[from] emulator::FileError),
     /// A definition was refused.
     #[error("{}: {source}", path.display())]
     Apply {
@@ -144,8 +131,9 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let root_key =
         if settings.dev { root_key::EMULATOR_KEY.to_owned() } else { root_key::load_or_generate(&folder)? };
-    let broker = open_broker(&disk, &folder, &root_key)?;
+    let broker = open_broker(&disk, &folder, &root_key, &settings.keys)?;
     let operator = Caller::operator(&broker)?;
+    apply_definitions(&settings, &operator).await?;
     if let Some(path) = &settings.emulator_config {
         apply_emulator_config(path, &operator).await?;
     }
@@ -180,7 +168,12 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
     }
 }
 
-fn open_broker(disk: &Arc<dyn Disk>, folder: &Path, root_key: &str) -> Result<Broker, Error> {
+fn open_broker(
+    disk: &Arc<dyn Disk>,
+    folder: &Path,
+    root_key: &str,
+    others: &[AuthorizationRule],
+) -> Result<Broker, Error> {
     let key = Secret::new(root_key);
     let root = AuthorizationRule {
         key_name: Arc::from(root_key::NAME),
@@ -192,7 +185,7 @@ fn open_broker(disk: &Arc<dyn Disk>, folder: &Path, root_key: &str) -> Result<Br
         limits: vorrang_engine::Limits::default(),
         log: vorrang_log::Options::default(),
         decode: Arc::new(StoredMessages),
-        keys: vec![root],
+        keys: [&[root], others].concat(),
         snapshots: shard::Schedule::default(),
     };
     let broker = Broker::open(disk, settings, Arc::new(wall_time))
@@ -201,11 +194,14 @@ fn open_broker(disk: &Arc<dyn Disk>, folder: &Path, root_key: &str) -> Result<Br
     Ok(broker)
 }
 
+async fn apply_definitions(settings: &Settings, operator: &Caller) -> Result<(), Error> {
+    let path = settings.definitions_file.clone().unwrap_or_default();
+    let refused = |source| Error::Apply { path, source: Box::new(source) };
+    apply::apply(&settings.definitions, operator).await.map_err(refused)
+}
+
 async fn apply_emulator_config(path: &Path, operator: &Caller) -> Result<(), Error> {
-    let unreadable = |source| Error::DefinitionsFile { path: path.to_path_buf(), source };
-    let text = fs::read_to_string(path).map_err(unreadable)?;
-    let definitions = emulator::parse(&text)
-        .map_err(|problems| Error::Definitions { path: path.to_path_buf(), problems })?;
+    let definitions = emulator::read(path)?;
     let refused = |source| Error::Apply { path: path.to_path_buf(), source: Box::new(source) };
     apply::apply(&definitions, operator).await.map_err(refused)
 }

@@ -4,6 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use vorrang_engine::entity::authorization::AuthorizationRule;
+
+use crate::definitions::Definitions;
+use crate::root_key;
 use crate::tls::CertificateFiles;
 
 /// Everything `serve` needs to know.
@@ -21,8 +25,16 @@ pub struct Settings {
     pub certificate: Option<CertificateFiles>,
     /// Serve plain AMQP and HTTP beyond loopback. Keys then cross the network unencrypted.
     pub danger_plain_remote: bool,
+    /// Allow development mode beyond loopback. Everybody knows the key.
+    pub danger_dev_remote: bool,
     /// An emulator `Config.json` whose entities are created at start.
     pub emulator_config: Option<PathBuf>,
+    /// Entities to have at start.
+    pub definitions: Definitions,
+    /// The file they come from, to name it when one is refused.
+    pub definitions_file: Option<PathBuf>,
+    /// Keys of the namespace beside the root key.
+    pub keys: Vec<AuthorizationRule>,
     /// Bounds on what peers can make the server hold or do.
     pub bounds: Bounds,
 }
@@ -78,29 +90,42 @@ impl Settings {
             dev: false,
             certificate: None,
             danger_plain_remote: false,
+            danger_dev_remote: false,
             emulator_config: None,
+            definitions: Definitions::default(),
+            definitions_file: None,
+            keys: Vec::new(),
             bounds: Bounds::default(),
         }
     }
 
-    /// Combinations that must not start, each with its remedy; all at once.
+    /// Combinations that must not start: the key at fault, and the remedy; all at once.
     #[must_use]
-    pub fn problems(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
-        if self.dev && !self.host.is_loopback() {
-            problems.push(format!(
-                "--dev accepts a key that everybody knows, so it is for loopback only, not for --host {}; \
-                 leave out --dev (a key is generated and printed) or use --host 127.0.0.1",
+        if self.dev && !self.host.is_loopback() && !self.danger_dev_remote {
+            let text = format!(
+                "accepts a key that everybody knows, so it is for loopback only, not for host {}; leave out dev (a \
+                 key is generated and printed), use host 127.0.0.1, or say danger_dev_remote",
                 self.host
-            ));
+            );
+            problems.push(("dev", text));
         }
-        let given = [self.ports.amqp, self.ports.amqps, self.ports.http, self.ports.https];
-        for (index, port) in given.iter().enumerate() {
-            if *port != 0 && given.iter().skip(index + 1).any(|other| other == port) {
-                problems.push(format!(
-                    "port {port} is given to two doors; each needs its own (0 picks a free one)"
-                ));
+        let Ports { amqp, amqps, http, https } = self.ports;
+        let given = [("amqp_port", amqp), ("amqps_port", amqps), ("http_port", http), ("https_port", https)];
+        for (index, (key, port)) in given.iter().enumerate() {
+            if let Some((other, _)) = given.iter().take(index).find(|(_, other)| other == port && *port != 0)
+            {
+                let text = format!("is {port}, and so is {other}; each needs its own (0 picks a free one)");
+                problems.push((*key, text));
             }
+        }
+        if self.keys.iter().any(|key| &*key.key_name == root_key::NAME) {
+            let text = format!(
+                "cannot be named {}: that key is generated and lies in the data directory as root-key",
+                root_key::NAME
+            );
+            problems.push(("key", text));
         }
         problems
     }
@@ -135,7 +160,13 @@ mod tests {
             s.dev = true;
             s.host = everywhere;
         });
-        assert!(both.problems()[0].contains("loopback only"));
+        assert!(both.problems()[0].1.contains("loopback only"));
+        let told = settings(|s| {
+            s.dev = true;
+            s.host = everywhere;
+            s.danger_dev_remote = true;
+        });
+        assert!(told.problems().is_empty());
     }
 
     #[test]

@@ -22,6 +22,13 @@ impl Broker {
         Broker::launch(serve_queues(folder, folder, queues))
     }
 
+    /// Starts the binary with these arguments; its data is in `folder`.
+    pub(crate) fn start_with(folder: &Path, arguments: &[&str]) -> Broker {
+        let mut command = serve(folder);
+        command.args(arguments);
+        Broker::launch(command)
+    }
+
     /// Starts a broker with this command, and waits until it is ready.
     pub(crate) fn launch(mut command: Command) -> Broker {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();

@@ -3,6 +3,9 @@
 //! Every mistake is reported, each with the JSON path where it stands, and none is passed over in
 //! silence: an unknown filter type or a malformed duration stops the start.
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -16,6 +19,34 @@ use crate::duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct Problems(pub Vec<String>);
+
+/// Why a `Config.json` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is wrong.
+    #[error("{} cannot be used:\n{problems}", path.display())]
+    Wrong {
+        /// Which.
+        path: PathBuf,
+        /// Everything that is wrong with it.
+        problems: Problems,
+    },
+}
+
+/// Reads a `Config.json`.
+pub fn read(path: &Path) -> Result<Definitions, FileError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
+    parse(&text).map_err(|problems| FileError::Wrong { path: path.to_path_buf(), problems })
+}
 
 /// Reads the text of a `Config.json`.
 pub fn parse(text: &str) -> Result<Definitions, Problems> {

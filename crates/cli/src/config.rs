@@ -1,0 +1,54 @@
+//! `vorrang config`: look at the configuration without starting anything.
+
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+use vorrang_server::config::{self, KEYS, show};
+
+use crate::failure::Outcome;
+use crate::output::Format;
+use crate::settings::Given;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Report every mistake in the file, the environment and the flags at once
+    Check(Given),
+    /// Print the configuration in force and where each value comes from; keys are masked
+    Show(Given),
+    /// Print the JSON Schema of vorrang.toml, for editors
+    Schema,
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &Command, format: Format) -> Outcome {
+    match command {
+        Command::Check(given) => {
+            let config = given.load()?;
+            if let Some(path) = &config.settings.emulator_config {
+                vorrang_server::definitions::emulator::read(path).map_err(anyhow::Error::from)?;
+            }
+            println!("the configuration is sound");
+        }
+        Command::Show(given) => {
+            let config = given.load()?;
+            match format {
+                Format::Table => print!("{}", show::config(&config)),
+                Format::Json => {
+                    let keys = KEYS.iter().map(|key| {
+                        let source = config.source(key.name).to_string();
+                        (key.name.to_owned(), json!({ "value": key.shown(&config), "source": source }))
+                    });
+                    let settings: Map<String, Value> = keys.collect();
+                    let definitions = show::definitions(&config.settings.definitions);
+                    let names = config.settings.keys.iter().map(|rule| Value::from(&*rule.key_name));
+                    crate::output::json(&json!({
+                        "settings": settings,
+                        "keys": names.collect::<Value>(),
+                        "definitions": definitions,
+                    }))?;
+                }
+            }
+        }
+        Command::Schema => crate::output::json(&config::schema())?,
+    }
+    Ok(())
+}
