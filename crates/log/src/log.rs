@@ -395,11 +395,6 @@ impl Log {
         segments.chain(self.extents.numbers().into_iter().map(Region::extent)).collect()
     }
 
-    /// The bytes of a segment of the ring.
-    pub fn segment_bytes(&self) -> u64 {
-        self.options.segment_bytes
-    }
-
     /// How full the ring is, and what would help.
     pub fn pressure(&self) -> Pressure {
         self.supply.pressure()

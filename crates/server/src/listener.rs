@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
+use crate::places::Places;
 use crate::stop::Stop;
 
 /// Who is at the other end, and the place the connection holds while it lives.
@@ -33,7 +34,7 @@ pub struct Accepted {
 pub struct Listener {
     name: &'static str,
     socket: TcpListener,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 /// Why a door does not open.
@@ -55,7 +56,7 @@ impl Listener {
         name: &'static str,
         host: IpAddr,
         port: u16,
-        places: Arc<Semaphore>,
+        places: Arc<Places>,
     ) -> Result<Listener, BindError> {
         let address = SocketAddr::new(host, port);
         let failed = |source: io::Error| {
@@ -107,7 +108,7 @@ impl Listener {
     }
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr) -> Option<Accepted> {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+        let Some(place) = self.places.take() else {
             warn!(door = self.name, %peer, "turned away: the bound on open connections is reached");
             return None;
         };
@@ -132,7 +133,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_taken_port_is_named_with_its_remedy() {
-        let places = Arc::new(Semaphore::new(1));
+        let places = Arc::new(Places::new(1));
         let first = Listener::bind("amqp", LOOPBACK, 0, Arc::clone(&places)).await.unwrap();
         let port = first.address().unwrap().port();
         let text = Listener::bind("amqp", LOOPBACK, port, places).await.unwrap_err().to_string();
@@ -141,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn at_the_bound_the_newest_is_turned_away_and_the_others_live() {
-        let places = Arc::new(Semaphore::new(1));
+        let places = Arc::new(Places::new(1));
         let listener = Listener::bind("amqp", LOOPBACK, 0, places).await.unwrap();
         let address = listener.address().unwrap();
         let (switch, stop) = StopSwitch::new();

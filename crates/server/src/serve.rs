@@ -5,11 +5,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tracing::{debug, info, warn};
 use vorrang_amqp::connection::Limits;
 use vorrang_broker::shard::{self, Broker, OpenError, Stopped};
@@ -21,13 +23,19 @@ use crate::definitions::{apply, emulator};
 use crate::front::connection::{self, wall_time};
 use crate::front::door::Shared;
 use crate::front::message::StoredMessages;
+use crate::http::metrics::Scrapes;
 use crate::http::{self, ServeWebSocket, Site};
 use crate::listener::{Accepted, BindError, Listener};
+use crate::measured_disk::{Figures, MeasuredDisk};
+use crate::places::Places;
+use crate::registry::Registry;
 use crate::root_key;
 use crate::settings::Settings;
 use crate::stop::{Stop, StopSwitch};
+use crate::targets::sampler;
 use crate::tls;
 use crate::transport::Transport;
+use crate::watch::Watch;
 
 /// Why the server does not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +136,8 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
     let folder = settings.data_dir.clone();
     fs::create_dir_all(&folder).map_err(|source| Error::DataDirectory { path: folder.clone(), source })?;
     let disk = RealDisk::open(&folder).map_err(|source| Error::Disk { path: folder.clone(), source })?;
-    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let disk_figures = Arc::new(Figures::default());
+    let disk: Arc<dyn Disk> = Arc::new(MeasuredDisk::new(Arc::new(disk), Arc::clone(&disk_figures)));
     let root_key =
         if settings.dev { root_key::EMULATOR_KEY.to_owned() } else { root_key::load_or_generate(&folder)? };
     let broker = open_broker(&disk, &folder, &root_key, &settings.keys)?;
@@ -142,15 +151,35 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
         None => tls::development_files(&folder, &settings.host.to_string())?,
     };
     let acceptor = tls::acceptor(&certificate)?;
-    let doors = open_doors(&settings).await?;
+    let watch = Arc::new(Watch {
+        registry: Arc::default(),
+        targets: Arc::default(),
+        disk,
+        disk_figures,
+        amqp_places: Arc::new(Places::new(settings.bounds.connections_max)),
+        http_places: Arc::new(Places::new(settings.bounds.http_connections_max)),
+        scrapes: Scrapes::default(),
+        metrics_open: settings.danger_open_metrics,
+    });
+    let doors = open_doors(&settings, &watch).await?;
     let ready = ready(&doors, root_key, settings.emulator_config.is_some(), &broker)?;
     let shared = Arc::new(Shared {
         container: format!("vorrang-{:016x}", seed()),
         limits: Limits::default(),
         broker: broker.clone(),
+        registry: Arc::clone(&watch.registry),
     });
     let (switch, inner_stop) = StopSwitch::new();
-    let mut serving = serve_doors(doors, &settings, &shared, &acceptor, &inner_stop);
+    let site = Arc::new(Site {
+        broker: broker.clone(),
+        namespace: NAMESPACE.to_owned(),
+        started: wall_time(),
+        dev: settings.dev,
+        stop: inner_stop.clone(),
+        watch: Arc::clone(&watch),
+    });
+    let mut serving = serve_doors(doors, &settings, &shared, &site, &acceptor);
+    serving.spawn(sampler::run(Caller::operator(&broker)?, Arc::clone(&watch.targets), inner_stop));
     on_ready(&ready);
     let failed = tokio::select! {
         () = stop.requested() => None,
@@ -206,9 +235,8 @@ async fn apply_emulator_config(path: &Path, operator: &Caller) -> Result<(), Err
     apply::apply(&definitions, operator).await.map_err(refused)
 }
 
-async fn open_doors(settings: &Settings) -> Result<Doors, BindError> {
-    let connections = Arc::new(Semaphore::new(settings.bounds.connections_max));
-    let requests = Arc::new(Semaphore::new(settings.bounds.http_connections_max));
+async fn open_doors(settings: &Settings, watch: &Watch) -> Result<Doors, BindError> {
+    let (connections, requests) = (&watch.amqp_places, &watch.http_places);
     let (plain, ports) = (settings.plain_host(), settings.ports);
     if plain != settings.host {
         warn!(
@@ -217,10 +245,10 @@ async fn open_doors(settings: &Settings) -> Result<Doors, BindError> {
         );
     }
     Ok(Doors {
-        amqp: Listener::bind("AMQP", plain, ports.amqp, Arc::clone(&connections)).await?,
-        amqps: Listener::bind("AMQP over TLS", settings.host, ports.amqps, Arc::clone(&connections)).await?,
-        http: Listener::bind("HTTP", plain, ports.http, Arc::clone(&requests)).await?,
-        https: Listener::bind("HTTPS", settings.host, ports.https, requests).await?,
+        amqp: Listener::bind("AMQP", plain, ports.amqp, Arc::clone(connections)).await?,
+        amqps: Listener::bind("AMQP over TLS", settings.host, ports.amqps, Arc::clone(connections)).await?,
+        http: Listener::bind("HTTP", plain, ports.http, Arc::clone(requests)).await?,
+        https: Listener::bind("HTTPS", settings.host, ports.https, Arc::clone(requests)).await?,
     })
 }
 
@@ -240,17 +268,13 @@ fn serve_doors(
     doors: Doors,
     settings: &Settings,
     shared: &Arc<Shared>,
+    site: &Arc<Site>,
     acceptor: &TlsAcceptor,
-    stop: &Stop,
 ) -> JoinSet<()> {
     let handshake_max = settings.bounds.handshake_max;
-    let router = http::router(Arc::new(Site {
-        broker: shared.broker.clone(),
-        namespace: NAMESPACE.to_owned(),
-        started: wall_time(),
-        dev: settings.dev,
-        stop: stop.clone(),
-    }));
+    let stop = &site.stop;
+    let router = http::router(Arc::clone(site));
+    let acceptor = &Acceptor { tls: acceptor.clone(), handshake_max, registry: Arc::clone(&shared.registry) };
     let mut serving = JoinSet::new();
     serving.spawn(doors.amqp.serve(stop.clone(), {
         let (shared, stop) = (Arc::clone(shared), stop.clone());
@@ -269,10 +293,8 @@ fn serve_doors(
             let (shared, stop, acceptor) = (Arc::clone(&shared), stop.clone(), acceptor.clone());
             async move {
                 let Accepted { stream, peer, place } = accepted;
-                match timeout(handshake_max, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => connection::serve(stream, peer, Transport::Tls, shared, stop).await,
-                    Ok(Err(error)) => debug!(%peer, %error, "no TLS handshake"),
-                    Err(_) => debug!(%peer, "the TLS handshake took too long"),
+                if let Some(stream) = acceptor.accept(stream, peer).await {
+                    connection::serve(stream, peer, Transport::Tls, shared, stop).await;
                 }
                 drop(place);
             }
@@ -280,27 +302,26 @@ fn serve_doors(
     }));
     serving.spawn(doors.http.serve(stop.clone(), {
         let (shared, stop) = (Arc::clone(shared), stop.clone());
-        let router = router.clone();
+        let (router, places) = (router.clone(), Arc::clone(&site.watch.amqp_places));
         move |accepted: Accepted| {
-            let websocket = websocket_server(&shared, accepted.peer, &stop);
+            let websocket = websocket_server(&shared, &places, accepted.peer, &stop);
             let (router, stop) = (router.clone(), stop.clone());
             async move {
-                http::serve(accepted.stream, router, websocket, handshake_max, stop).await;
+                http::serve(accepted.stream, accepted.peer, router, websocket, handshake_max, stop).await;
                 drop(accepted.place);
             }
         }
     }));
     serving.spawn(doors.https.serve(stop.clone(), {
         let (shared, stop, acceptor) = (Arc::clone(shared), stop.clone(), acceptor.clone());
+        let places = Arc::clone(&site.watch.amqp_places);
         move |accepted: Accepted| {
-            let websocket = websocket_server(&shared, accepted.peer, &stop);
+            let websocket = websocket_server(&shared, &places, accepted.peer, &stop);
             let (router, stop, acceptor) = (router.clone(), stop.clone(), acceptor.clone());
             async move {
                 let Accepted { stream, peer, place } = accepted;
-                match timeout(handshake_max, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => http::serve(stream, router, websocket, handshake_max, stop).await,
-                    Ok(Err(error)) => debug!(%peer, %error, "no TLS handshake"),
-                    Err(_) => debug!(%peer, "the TLS handshake took too long"),
+                if let Some(stream) = acceptor.accept(stream, peer).await {
+                    http::serve(stream, peer, router, websocket, handshake_max, stop).await;
                 }
                 drop(place);
             }
@@ -309,13 +330,44 @@ fn serve_doors(
     serving
 }
 
-/// Serves AMQP on a WebSocket once it is upgraded.
-fn websocket_server(shared: &Arc<Shared>, peer: SocketAddr, stop: &Stop) -> ServeWebSocket {
-    let (shared, stop) = (Arc::clone(shared), stop.clone());
+/// Serves AMQP on a WebSocket once it is upgraded. It holds a place like every other AMQP connection.
+fn websocket_server(
+    shared: &Arc<Shared>,
+    places: &Arc<Places>,
+    peer: SocketAddr,
+    stop: &Stop,
+) -> ServeWebSocket {
+    let (shared, places, stop) = (Arc::clone(shared), Arc::clone(places), stop.clone());
     Arc::new(move |socket| {
-        let (shared, stop) = (Arc::clone(&shared), stop.clone());
-        Box::pin(connection::serve(socket, peer, Transport::WebSocket, shared, stop))
+        let (shared, place, stop) = (Arc::clone(&shared), places.take(), stop.clone());
+        Box::pin(async move {
+            let Some(_place) = place else {
+                warn!(%peer, "turned away: the bound on open connections is reached");
+                return;
+            };
+            connection::serve(socket, peer, Transport::WebSocket, shared, stop).await;
+        })
     })
+}
+
+/// Shakes hands on TLS, within a bound, and counts those who do not.
+#[derive(Clone)]
+struct Acceptor {
+    tls: TlsAcceptor,
+    handshake_max: Duration,
+    registry: Arc<Registry>,
+}
+
+impl Acceptor {
+    async fn accept(&self, stream: TcpStream, peer: SocketAddr) -> Option<TlsStream<TcpStream>> {
+        match timeout(self.handshake_max, self.tls.accept(stream)).await {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(error)) => debug!(%peer, %error, "no TLS handshake"),
+            Err(_) => debug!(%peer, "the TLS handshake took too long"),
+        }
+        self.registry.totals().tls_refused.add(1);
+        None
+    }
 }
 
 /// A number that tells this run from others; nothing secret depends on it.

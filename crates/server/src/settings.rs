@@ -12,6 +12,7 @@ use crate::tls::CertificateFiles;
 
 /// Everything `serve` needs to know.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch the operator turns by itself")]
 pub struct Settings {
     /// Where the data lives; made on first start.
     pub data_dir: PathBuf,
@@ -27,6 +28,8 @@ pub struct Settings {
     pub danger_plain_remote: bool,
     /// Allow development mode beyond loopback. Everybody knows the key.
     pub danger_dev_remote: bool,
+    /// Let everybody read the metrics who reaches an HTTP port; else those on loopback or with a token.
+    pub danger_open_metrics: bool,
     /// An emulator `Config.json` whose entities are created at start.
     pub emulator_config: Option<PathBuf>,
     /// Entities to have at start.
@@ -91,6 +94,7 @@ impl Settings {
             certificate: None,
             danger_plain_remote: false,
             danger_dev_remote: false,
+            danger_open_metrics: false,
             emulator_config: None,
             definitions: Definitions::default(),
             definitions_file: None,

@@ -25,6 +25,12 @@ impl StopSwitch {
 }
 
 impl Stop {
+    /// Whether stopping is wished for.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Ends when stopping is wished for, or when nobody is left who could.
     pub async fn requested(&mut self) {
         // An error means that the switch is gone, which is a wish to stop as well.

@@ -128,8 +128,6 @@ pub struct Condition {
     pub held_events: usize,
     /// How full the ring is.
     pub ring: Pressure,
-    /// Bytes of one segment of the ring.
-    pub segment_bytes: u64,
     /// Extents that hold messages moved out of the ring.
     pub extents: usize,
     /// Bytes written since the last snapshot began.

@@ -94,6 +94,12 @@ impl Broker {
         &self.shared.findings
     }
 
+    /// How many requests wait to be taken by the shard, and how many may before their senders wait.
+    #[must_use]
+    pub fn filling(&self) -> (usize, usize) {
+        self.shared.inbox.filling()
+    }
+
     /// Why the shard has stopped, if it has.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {

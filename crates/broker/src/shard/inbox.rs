@@ -121,6 +121,11 @@ impl Inbox {
         }
     }
 
+    /// How many items wait, and how many may.
+    pub(super) fn filling(&self) -> (usize, usize) {
+        (self.lock().items.len(), ITEMS_MAX)
+    }
+
     /// Why nothing is taken any more, if that is so.
     pub(super) fn closed(&self) -> Option<Arc<str>> {
         self.lock().closed.clone()

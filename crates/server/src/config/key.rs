@@ -164,6 +164,14 @@ pub const KEYS: &[Key] = &[
         show: |config| Some(config.settings.danger_dev_remote.to_string()),
     },
     Key {
+        name: "danger_open_metrics",
+        placeholder: "",
+        help: "Let everybody read /metrics who reaches an HTTP port, not only loopback and holders of a token",
+        shape: Shape::Switch,
+        set: |config, given| assign(&mut config.settings.danger_open_metrics, given.switch()),
+        show: |config| Some(config.settings.danger_open_metrics.to_string()),
+    },
+    Key {
         name: "emulator_config",
         placeholder: "FILE",
         help: "An emulator Config.json whose entities are created at start",

@@ -18,6 +18,7 @@ use vorrang_filter::{Filter, Parameters, Sql};
 
 use super::address::Address;
 use super::condition::{self, Told, name};
+use super::connection::wall_time;
 use super::door::{Door, Expecting};
 use super::links::{Managed, Node, Receiver, Responses, Role, Sender};
 use super::sending::CREDIT;
@@ -378,8 +379,14 @@ impl Door {
     /// Answers an attach, echoing what the client said unless the reply says otherwise.
     fn accept(&mut self, link: LinkId, attach: &Attach, role: Role, reply: AttachReply) {
         let takes_messages = matches!(role, Role::Sender(_) | Role::Requests(_) | Role::Coordinator(_));
-        if let Some(place) = self.links.role(link) {
-            *place = role;
+        if let Some(entry) = self.links.entry(link) {
+            let (kind, entity) = role.shown();
+            let watched = self.entered.client().attached(entry.name.as_str(), kind, entity, wall_time());
+            if takes_messages {
+                watched.set_credit(CREDIT);
+            }
+            entry.watched = Some(watched);
+            entry.role = role;
         }
         let reply = AttachReply {
             source: reply.source.or_else(|| attach.source.clone()).or_else(|| Some(Source::default())),

@@ -38,7 +38,10 @@ impl Door {
                 self.amqp.authenticated();
                 response(properties.message_id, 202, "Accepted")
             }
-            Err(Refused(status, text)) => response(properties.message_id, status, &text),
+            Err(Refused(status, text)) => {
+                self.entered.totals().tokens_refused.add(1);
+                response(properties.message_id, status, &text)
+            }
         };
         rpc::respond(&mut self.amqp, &mut self.links, link, response);
     }
@@ -66,6 +69,9 @@ impl Door {
         let keys = self.shared.broker.keys();
         let grant =
             keys.verify(&token, &audience, now.wall).map_err(|error| unauthorized(error.to_string()))?;
+        if let Some(name) = token.key_names().last() {
+            self.entered.client().proved(name);
+        }
         self.principal.and(grant, now.wall).map_err(|error| Refused(403, error.to_string()))
     }
 }

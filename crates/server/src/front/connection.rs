@@ -21,6 +21,7 @@ use vorrang_broker::shard::{Connection, Stopped};
 use vorrang_engine::Timestamp;
 
 use super::door::{Door, Now, Shared};
+use crate::registry::{Client, Entered};
 use crate::stop::Stop;
 use crate::transport::Transport;
 
@@ -41,7 +42,8 @@ where
 {
     let span = info_span!("connection", %peer, %transport);
     let served = async {
-        match Shell::new(stream, shared) {
+        let entered = shared.registry.enter(peer, transport, wall_time());
+        match Shell::new(stream, shared, entered) {
             Ok(mut shell) => match shell.run(stop).await {
                 Ok(()) => debug!("connection ended"),
                 Err(error) => debug!(%error, "connection lost"),
@@ -81,6 +83,7 @@ impl Letterbox {
 struct Shell<S> {
     stream: S,
     door: Door,
+    client: Arc<Client>,
     broker: Connection,
     letterbox: Arc<Letterbox>,
     input: BytesMut,
@@ -95,17 +98,21 @@ enum Woken {
     Events,
     Deadline,
     Stop,
+    /// Somebody wants this connection closed.
+    Close,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
-    fn new(stream: S, shared: Arc<Shared>) -> Result<Self, Stopped> {
+    fn new(stream: S, shared: Arc<Shared>, entered: Entered) -> Result<Self, Stopped> {
         let letterbox = Arc::new(Letterbox::default());
         let broker = shared.broker.connect(Arc::<Letterbox>::clone(&letterbox))?;
         let started = Instant::now();
-        let door = Door::new(shared, now(started));
+        let client = Arc::clone(entered.client());
+        let door = Door::new(shared, entered, now(started));
         Ok(Shell {
             stream,
             door,
+            client,
             broker,
             letterbox,
             input: BytesMut::new(),
@@ -127,10 +134,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
                     self.door.pump(self.now());
                     return Ok(());
                 }
-                Woken::Read(_) => self.handle_input(),
+                Woken::Read(bytes) => {
+                    self.client.bytes_in.add(u64::try_from(bytes).unwrap_or(u64::MAX));
+                    self.handle_input();
+                }
                 Woken::Events => {}
                 Woken::Deadline => self.on_time(),
-                Woken::Stop => return self.say_goodbye().await,
+                Woken::Stop => return self.say_goodbye("the broker is stopping").await,
+                Woken::Close => return self.say_goodbye("the connection was closed by an operator").await,
             }
         }
     }
@@ -185,6 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             biased;
             () = stop.requested() => Ok(Woken::Stop),
             () = self.letterbox.arrived.notified() => Ok(Woken::Events),
+            () = self.client.asked_to_close() => Ok(Woken::Close),
             read = self.stream.read_buf(&mut self.input), if reads => read.map(Woken::Read),
             () = time_up => Ok(Woken::Deadline),
         }
@@ -240,6 +252,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
                 Ok(Err(error)) => return Err(error),
                 Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")),
             };
+            self.client.bytes_out.add(u64::try_from(written).unwrap_or(u64::MAX));
             while let Some(piece) = self.output.get_mut(first).filter(|_| written > 0) {
                 let taken = written.min(piece.len());
                 piece.advance(taken);
@@ -257,7 +270,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
     }
 
     /// Answers what is owed, says that we stop, and waits a little for the peer to agree.
-    async fn say_goodbye(&mut self) -> io::Result<()> {
+    async fn say_goodbye(&mut self, reason: &str) -> io::Result<()> {
         let answered = async {
             while self.door.owes_answers() {
                 self.letterbox.arrived.notified().await;
@@ -267,7 +280,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
         };
         // What could not be answered in time is sent again by the client.
         let _ = timeout(FAREWELL_MAX, answered).await;
-        self.door.close("the broker is stopping");
+        self.door.close(reason);
         let agreed = async {
             loop {
                 self.settle_down().await?;

@@ -26,6 +26,7 @@ use super::order::Order;
 use super::pending::{Quick, Slow};
 use super::sending::Sending;
 use super::settling::Settling;
+use crate::registry::{Entered, Registry};
 
 /// Requests of one connection that may wait for an answer; while more do, nothing is read from it.
 const WAITING_MAX: usize = 20_000;
@@ -39,6 +40,8 @@ pub struct Shared {
     pub limits: Limits,
     /// Everything behind the front.
     pub broker: Broker,
+    /// Who is connected.
+    pub registry: Arc<Registry>,
 }
 
 /// The time, on both clocks the front needs.
@@ -53,6 +56,8 @@ pub struct Now {
 /// One client's connection.
 pub struct Door {
     pub(super) shared: Arc<Shared>,
+    /// The connection's place among all others.
+    pub(super) entered: Entered,
     pub(super) amqp: Connection,
     pub(super) links: Links,
     pub(super) quick: Quick<Answering>,
@@ -91,11 +96,12 @@ pub(super) enum Expecting {
 impl Door {
     /// A connection that was just accepted.
     #[must_use]
-    pub fn new(shared: Arc<Shared>, now: Now) -> Door {
+    pub fn new(shared: Arc<Shared>, entered: Entered, now: Now) -> Door {
         let config = ServerConfig::new(shared.container.as_str());
         let amqp = Connection::server(config, shared.limits.clone(), now.steady);
         Door {
             shared,
+            entered,
             amqp,
             links: Links::default(),
             quick: Quick::new(),
@@ -253,7 +259,10 @@ impl Door {
     fn on_amqp(&mut self, event: Amqp, now: Now) {
         match event {
             Amqp::Credentials(credentials) => self.log_in(&credentials),
-            Amqp::Opened(open) => debug!(container = ?open.container_id, "connection opened"),
+            Amqp::Opened(open) => {
+                debug!(container = ?open.container_id, "connection opened");
+                self.entered.client().named(open.container_id.as_str());
+            }
             Amqp::Attach(request) => self.attach(*request),
             Amqp::AttachCancelled { link } => self.forget(link),
             Amqp::LinkEnded { link, ending } => {
@@ -285,12 +294,15 @@ impl Door {
             Credentials::External { .. } => None,
         };
         // The peer may have gone meanwhile; then there is nobody to answer.
-        let _ = match granted {
-            Some(grants) => {
-                self.now_is(Principal::with_grants(grants));
-                self.amqp.accept_credentials()
+        let _ = if let Some(grants) = granted {
+            if let Credentials::Plain(plain) = credentials {
+                self.entered.client().proved(plain.user.as_str());
             }
-            None => self.amqp.refuse_credentials(),
+            self.now_is(Principal::with_grants(grants));
+            self.amqp.accept_credentials()
+        } else {
+            self.entered.totals().logins_refused.add(1);
+            self.amqp.refuse_credentials()
         };
     }
 
@@ -326,6 +338,9 @@ impl Door {
     /// Gives back what a link held.
     fn clean_up(&mut self, link: LinkId) {
         let Some(entry) = self.links.remove(link) else { return };
+        if let Some(watched) = &entry.watched {
+            self.entered.client().detached(watched);
+        }
         let number = match entry.role {
             Role::Pending(number) => number,
             Role::Receiver(receiver) => {

@@ -1,6 +1,7 @@
 //! The links of a connection, and what each is for.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use vorrang_amqp::Text;
@@ -10,6 +11,8 @@ use vorrang_broker::api::Link;
 use vorrang_broker::shard::Body;
 use vorrang_engine::message::Delivery;
 use vorrang_engine::{EntityId, LockToken, MailboxId, SessionId as GroupId, TransactionId};
+
+use crate::registry::{ClientLink, LinkKind};
 
 /// What a link is for.
 #[derive(Debug)]
@@ -26,6 +29,29 @@ pub(super) enum Role {
     Responses(Box<Responses>),
     /// A client declares and discharges transactions: those it has declared and that are open.
     Coordinator(BTreeSet<TransactionId>),
+}
+
+impl Role {
+    /// What others are shown: the kind of link, and what it is attached to.
+    pub(super) fn shown(&self) -> (LinkKind, &str) {
+        match self {
+            Role::Pending(_) => (LinkKind::Requests, ""),
+            Role::Sender(sender) => (LinkKind::Sender, &sender.path),
+            Role::Receiver(receiver) => (LinkKind::Receiver, &receiver.path),
+            Role::Requests(node) => (LinkKind::Requests, node.shown()),
+            Role::Responses(responses) => (LinkKind::Requests, responses.node.shown()),
+            Role::Coordinator(_) => (LinkKind::Coordinator, ""),
+        }
+    }
+}
+
+impl Node {
+    fn shown(&self) -> &str {
+        match self {
+            Node::Cbs => "$cbs",
+            Node::Management(managed) => &managed.path,
+        }
+    }
 }
 
 /// A node that answers requests.
@@ -133,6 +159,8 @@ pub(super) struct Entry {
     pub(super) session: SessionId,
     pub(super) name: Text,
     pub(super) role: Role,
+    /// The link as others see it, once it is attached.
+    pub(super) watched: Option<Arc<ClientLink>>,
     /// Counts up, so that the most recent of several can be told.
     pub(super) since: u64,
 }
@@ -154,7 +182,7 @@ impl Links {
         }
         self.attached = self.attached.wrapping_add(1);
         if let Some(slot) = self.places.get_mut(place) {
-            *slot = Some(Entry { id, session, name, role, since: self.attached });
+            *slot = Some(Entry { id, session, name, role, watched: None, since: self.attached });
         }
     }
 
@@ -162,6 +190,11 @@ impl Links {
     pub(super) fn entry(&mut self, id: LinkId) -> Option<&mut Entry> {
         let place = usize::try_from(id.place()).ok()?;
         self.places.get_mut(place)?.as_mut().filter(|entry| entry.id == id)
+    }
+
+    /// The link as others see it.
+    pub(super) fn watched(&mut self, id: LinkId) -> Option<&ClientLink> {
+        self.entry(id).and_then(|entry| entry.watched.as_deref())
     }
 
     /// What the link is for.

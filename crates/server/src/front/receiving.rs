@@ -25,6 +25,9 @@ impl Door {
             Some(Role::Receiver(receiver)) => {
                 let limit = receiver.sent.wrapping_add(credit);
                 let operation = Operation::Credit { link: receiver.number, limit, drain };
+                if let Some(watched) = self.links.watched(link) {
+                    watched.set_credit(credit);
+                }
                 self.tell(operation);
             }
             Some(Role::Responses(_)) => {
@@ -155,6 +158,9 @@ impl Door {
                 receiver.sent = receiver.sent.wrapping_add(1);
                 if let Some(token) = delivery.token.filter(|_| receiver.mailboxes.len() > 1) {
                     receiver.origins.insert(token, delivery.mailbox);
+                }
+                if let Some(watched) = self.links.watched(link) {
+                    watched.passed();
                 }
             }
             Err(SendError::Gone) => self.release(delivery),

@@ -99,6 +99,7 @@ impl Door {
         let Some(Role::Sender(sender)) = self.links.role(link) else { return };
         sender.in_flight = sender.in_flight.saturating_sub(1);
         let room = CREDIT.saturating_sub(sender.in_flight);
+        let taken = outcome.is_ok();
         if !settled {
             // Errors mean that the link or the delivery is gone: nobody waits for the outcome.
             let _ = match (outcome, transaction) {
@@ -113,6 +114,9 @@ impl Door {
                 }
             };
         }
+        if taken && let Some(watched) = self.links.watched(link) {
+            watched.passed();
+        }
         self.top_up(link, room);
     }
 
@@ -122,6 +126,9 @@ impl Door {
         if left < CREDIT / 2 && room > left {
             // A link that is gone needs no credit.
             let _ = self.amqp.grant(link, room);
+            if let Some(watched) = self.links.watched(link) {
+                watched.set_credit(room);
+            }
         }
     }
 }

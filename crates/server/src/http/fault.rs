@@ -42,6 +42,11 @@ impl Fault {
         Fault::new(StatusCode::UNAUTHORIZED, name::UNAUTHORIZED, text)
     }
 
+    /// The broker cannot answer now.
+    pub fn unavailable(text: impl Into<String>) -> Fault {
+        Fault::new(StatusCode::SERVICE_UNAVAILABLE, name::INTERNAL_ERROR, text)
+    }
+
     /// There is nothing at this path.
     pub fn not_found(path: &str) -> Fault {
         Fault::refused(&Refused::NotFound { path: path.into() }, path)

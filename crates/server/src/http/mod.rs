@@ -13,16 +13,18 @@ pub mod body;
 pub mod escape;
 pub mod fault;
 mod health;
+pub mod metrics;
 pub mod sas;
 mod websocket;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::{any, get};
+use axum::routing::any;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -34,6 +36,7 @@ use vorrang_engine::Timestamp;
 
 use crate::stop::Stop;
 use crate::transport::WebSocketStream;
+use crate::watch::Watch;
 
 /// Serves one AMQP connection that arrived as a WebSocket.
 pub type ServeWebSocket =
@@ -52,14 +55,19 @@ pub struct Site {
     pub dev: bool,
     /// Told when the server stops: long waits must end then.
     pub stop: Stop,
+    /// What is watched beside the broker.
+    pub watch: Arc<Watch>,
 }
+
+/// Where a request comes from, among its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
 
 /// All routes. The WebSocket upgrade finds its [`ServeWebSocket`] among the request's extensions.
 pub fn router(site: Arc<Site>) -> Router {
     Router::new()
-        .route("/health", get(health::emulator))
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
+        .merge(health::routes())
+        .merge(metrics::routes())
         .route("/$servicebus/websocket", any(websocket::upgrade))
         .route("/$servicebus/websocket/", any(websocket::upgrade))
         // Doors are merged here, one line each.
@@ -70,6 +78,7 @@ pub fn router(site: Arc<Site>) -> Router {
 /// Serves one HTTP connection until it ends, is upgraded, or the server stops.
 pub async fn serve<S>(
     stream: S,
+    peer: SocketAddr,
     router: Router,
     serve_websocket: ServeWebSocket,
     head_max: Duration,
@@ -79,6 +88,7 @@ pub async fn serve<S>(
 {
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(Arc::clone(&serve_websocket));
+        request.extensions_mut().insert(Peer(peer));
         router.clone().oneshot(request)
     });
     let connection = http1::Builder::new()

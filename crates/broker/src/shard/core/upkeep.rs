@@ -32,7 +32,6 @@ impl Core {
             locks: self.state.lock_count(),
             held_events: self.hold.len(),
             ring: log.pressure(),
-            segment_bytes: log.segment_bytes(),
             extents: log.regions().iter().filter(|region| region.is_extent()).count(),
             bytes_since_snapshot: self.writer.bytes(),
             snapshot_at: self.snapshot_at,
