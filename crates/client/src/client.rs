@@ -9,12 +9,15 @@ use vorrang_amqp::connection::Login;
 use vorrang_amqp::sasl_plain::PlainCredentials;
 
 use crate::backoff::RetryPolicy;
+use crate::call;
 use crate::claim::Claimant;
 use crate::connection_string::{ConnectionString, Credential};
 use crate::driver::{self, Command, Hub, OpenLink, Setup};
 use crate::entity::Source;
 use crate::error::Error;
 use crate::management::Management;
+use crate::message::Message;
+use crate::received::Received;
 use crate::receiver::{Receiver, ReceiverOptions};
 use crate::rules::Rules;
 use crate::sender::{Sender, SenderOptions};
@@ -46,6 +49,7 @@ struct Inner {
     operation_time_out: Duration,
     entity_path: Option<String>,
     endpoint: String,
+    reply_queue: Option<String>,
     coordinator: OnceCell<Coordinator>,
 }
 
@@ -78,6 +82,7 @@ pub struct ClientBuilder {
     operation_time_out: Duration,
     token_lifetime: Duration,
     client_id: Option<String>,
+    reply_queue: Option<String>,
 }
 
 /// What can be read as a connection string.
@@ -181,10 +186,18 @@ impl ClientBuilder {
         self
     }
 
+    /// The queue replies to [`Client::call`] come on. It must require sessions: every call has one of its own.
+    #[must_use]
+    pub fn reply_queue(mut self, queue: impl Into<String>) -> Self {
+        self.reply_queue = Some(queue.into());
+        self
+    }
+
     /// Connects.
     pub async fn connect(self) -> Result<Client, Error> {
         let operation_time_out = self.operation_time_out;
         let entity_path = self.connection.entity_path.clone();
+        let reply_queue = self.reply_queue.clone();
         let setup = Arc::new(self.setup()?);
         let (connection, io) = driver::establish(&setup).await?;
         let (hub, inbox) = driver::channels();
@@ -192,7 +205,8 @@ impl ClientBuilder {
         // The task ends when the last handle is dropped or the client is closed, which waits for it.
         tokio::spawn(driver::run(setup, inbox, connection, io));
         let coordinator = OnceCell::new();
-        Ok(Client { inner: Arc::new(Inner { hub, operation_time_out, entity_path, endpoint, coordinator }) })
+        let inner = Inner { hub, operation_time_out, entity_path, endpoint, reply_queue, coordinator };
+        Ok(Client { inner: Arc::new(inner) })
     }
 
     fn setup(self) -> Result<Setup, Error> {
@@ -263,6 +277,7 @@ impl Client {
             operation_time_out: Duration::from_mins(1),
             token_lifetime: Duration::from_hours(1),
             client_id: None,
+            reply_queue: None,
         })
     }
 
@@ -327,6 +342,28 @@ impl Client {
     pub fn rules(&self, topic: impl AsRef<str>, subscription: impl AsRef<str>) -> Rules {
         let path = Source::subscription(topic, subscription).to_string();
         Rules::new(self.management(&path))
+    }
+
+    /// Sends a message to a queue or topic and waits for the reply. Needs [`ClientBuilder::reply_queue`].
+    ///
+    /// The message says where its reply goes; whoever handles it answers with [`Client::reply`] or with whatever it has
+    /// that knows `reply-to`, `reply-to-group-id` and `correlation-id`. [`Error::Timeout`] if no reply came in time.
+    pub async fn call(
+        &self,
+        queue: impl AsRef<str>,
+        message: impl Into<Message>,
+        time_out: Duration,
+    ) -> Result<Received, Error> {
+        let Some(reply_queue) = &self.inner.reply_queue else {
+            let text = "a call needs a queue for its reply: set one with ClientBuilder::reply_queue";
+            return Err(Error::InvalidArgument(text.into()));
+        };
+        call::call(self, queue.as_ref(), reply_queue, message.into(), time_out).await
+    }
+
+    /// Answers a request: to its `reply-to`, in its `reply-to-group-id`, with its id as correlation id.
+    pub async fn reply(&self, request: &Received, reply: impl Into<Message>) -> Result<(), Error> {
+        call::reply(self, request, reply.into()).await
     }
 
     /// The entity the connection string names, if it does.

@@ -38,6 +38,7 @@
 #![allow(clippy::disallowed_methods, reason = "a client lives in real time")]
 
 mod backoff;
+mod call;
 mod claim;
 mod client;
 mod connection_string;
@@ -58,7 +59,7 @@ mod transport;
 mod wall;
 
 pub use backoff::RetryPolicy;
-pub use client::{Authentication, Client, ClientBuilder};
+pub use client::{Authentication, Client, ClientBuilder, IntoConnectionString};
 pub use connection_string::{ConnectionString, ConnectionStringError, Credential};
 pub use entity::{Source, SubQueue};
 pub use error::Error;
@@ -66,7 +67,7 @@ pub use message::Message;
 pub use received::{MessageState, Received};
 pub use receiver::{Credit, ReceiveMode, Receiver, ReceiverOptions};
 pub use rules::{CorrelationFilter, Rule, RuleFilter, Rules};
-pub use sender::{Sender, SenderOptions};
+pub use sender::{Sender, SenderOptions, Submitted};
 pub use session::SessionReceiver;
 pub use settle::{Abandon, DeadLetter, Settler};
 pub use transaction::Transaction;

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use vorrang_amqp::value::{Map, Value};
 
 use super::desk::Desk;
-use super::link::Stage;
+use super::link::{Link, Stage};
 use super::nodes::{Asker, CBS};
 use crate::claim::Token;
 use crate::error::Error;
@@ -63,6 +63,19 @@ impl Desk {
             }
         }
         all
+    }
+
+    /// Whether the broker has accepted any token. If none is on its way either, one for the whole namespace is put.
+    pub(super) fn any_claim_held(&mut self) -> bool {
+        if self.setup.claimant.is_none() {
+            return true;
+        }
+        let Some(live) = &self.live else { return false };
+        if live.claims.claims.is_empty() {
+            self.put_token("");
+            return false;
+        }
+        live.claims.claims.values().any(|claim| claim.held)
     }
 
     fn put_token(&mut self, entity: &str) {
@@ -134,6 +147,13 @@ impl Desk {
             }
         }
         self.nodes_unclaimed(entity, error);
+        let whole = entity.is_empty();
+        for slot in self.links.places() {
+            let waits = |link: &Link| matches!(link.stage, Stage::Claiming) && link.audiences.is_empty();
+            if self.links.get(slot).is_some_and(waits) {
+                if whole { self.link_lost(slot, error.clone()) } else { self.try_attach(slot) }
+            }
+        }
     }
 
     /// Puts tokens that are due, and ends a connection whose `$cbs` does not answer.

@@ -21,6 +21,8 @@ use crate::error::{Error, Gravity};
 
 /// Links of one client. One more is refused with [`Error::Limit`]; the broker's own limit is of the same order.
 const LINKS_MAX: usize = 4_000;
+/// The pause before a link is tried again that could not be asked for.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The state of a driver.
 pub(super) struct Desk {
@@ -36,6 +38,8 @@ pub(super) struct Desk {
     /// Receivers that got deliveries and may want more.
     pub(super) hungry: Vec<u32>,
     pub(super) nodes: Nodes,
+    /// When the next link is to be tried again.
+    retry_at: Option<Instant>,
     /// Why there has been no connection for so long that nobody shall wait for one.
     down: Option<Error>,
     closing: Option<Closing>,
@@ -108,6 +112,7 @@ impl Desk {
             ready: Vec::new(),
             blocked: Vec::new(),
             hungry: Vec::new(),
+            retry_at: None,
             down: None,
             closing: None,
         }
@@ -128,7 +133,13 @@ impl Desk {
             node_session: None,
             ended: None,
         });
-        for slot in self.links.places() {
+        // The coordinator needs no token of its own, but it needs some; it comes after those who ask for theirs.
+        let (own, any): (Vec<u32>, Vec<u32>) = self
+            .links
+            .places()
+            .into_iter()
+            .partition(|slot| self.links.get(*slot).is_some_and(|link| !link.audiences.is_empty()));
+        for slot in own.into_iter().chain(any) {
             self.try_attach(slot);
         }
         self.nodes_connected();
@@ -268,7 +279,8 @@ impl Desk {
         if self.live.is_none() {
             return;
         }
-        if !self.claims_held(&audiences) {
+        let held = if audiences.is_empty() { self.any_claim_held() } else { self.claims_held(&audiences) };
+        if !held {
             if let Some(link) = self.links.get_mut(slot) {
                 link.stage = Stage::Claiming;
             }
@@ -286,8 +298,8 @@ impl Desk {
                 live.own(id, Owner::Link(slot));
                 link.stage = Stage::Attaching { session, link: id };
             }
-            // The connection is about to end, or has no channel left; what has it told us follows.
-            Err(_) => self.link_lost(slot, Error::Limit { what: "links", limit: LINKS_MAX }),
+            // The connection is about to end; the next one will do.
+            Err(_) => self.retry_later(slot, RETRY_PAUSE),
         }
     }
 
@@ -320,13 +332,21 @@ impl Desk {
     }
 
     /// Detaches a link for its owner.
-    fn detach(&mut self, key: LinkKey, reply: Option<Reply<()>>) {
+    pub(super) fn detach(&mut self, key: LinkKey, reply: Option<Reply<()>>) {
         let Some(link) = self.link(key) else {
             // It is gone already. Whoever waited may have given up.
             reply.map(|reply| reply.send(Ok(())));
             return;
         };
         link.recover = false;
+        if let Role::Receiver(receiver) = &mut link.role
+            && receiver.leaving
+            && reply.is_none()
+        {
+            // What is on its way is given back first; the end of the drain detaches.
+            receiver.abandoned = true;
+            return;
+        }
         let engine_link = match link.stage {
             Stage::Attaching { link, .. } | Stage::Attached { link, .. } => Some(link),
             _ => None,
@@ -357,9 +377,18 @@ impl Desk {
         if again && !closing {
             debug!(%error, "link lost, attaching again");
             // The first attempt after a working link is made at once, others after a pause.
-            link.stage = Stage::Waiting { until: Some(Instant::now() + link.attempts.next_pause(&retry)) };
+            let pause = link.attempts.next_pause(&retry);
+            self.retry_later(slot, pause);
         } else {
             self.end_link(slot, error);
+        }
+    }
+
+    fn retry_later(&mut self, slot: u32, pause: Duration) {
+        let at = Instant::now() + pause;
+        if let Some(link) = self.links.get_mut(slot) {
+            link.stage = Stage::Waiting { until: Some(at) };
+            self.retry_at = Some(self.retry_at.map_or(at, |earlier| earlier.min(at)));
         }
     }
 
@@ -532,13 +561,9 @@ impl Desk {
             .as_ref()
             .and_then(|live| live.amqp.next_deadline())
             .map(|at| started + Duration::from_millis(at.0));
-        let links = self.links.iter().filter_map(|link| match link.stage {
-            Stage::Waiting { until } => until,
-            _ => None,
-        });
         let claims = self.live.as_ref().and_then(|live| live.claims.next_deadline());
         let closing = self.closing.as_ref().map(|closing| closing.until);
-        [protocol, claims, closing].into_iter().flatten().chain(links).fold(far, Instant::min)
+        [protocol, claims, closing, self.retry_at].into_iter().flatten().fold(far, Instant::min)
     }
 
     pub(super) fn on_time(&mut self, now: Millis) {
@@ -546,17 +571,28 @@ impl Desk {
             live.amqp.on_time(now);
         }
         let now = Instant::now();
-        for slot in self.links.places() {
-            let due = self.links.get(slot).is_some_and(
-                |link| matches!(link.stage, Stage::Waiting { until: Some(until) } if until <= now),
-            );
-            if due {
-                self.try_attach(slot);
-            }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_due(now);
         }
         self.claims_on_time(now);
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now && !closing.said) {
             self.say_goodbye();
+        }
+    }
+
+    /// Attaches links whose pause is over.
+    fn retry_due(&mut self, now: Instant) {
+        self.retry_at = None;
+        for slot in self.links.places() {
+            let until = self.links.get(slot).and_then(|link| match link.stage {
+                Stage::Waiting { until } => until,
+                _ => None,
+            });
+            match until {
+                Some(at) if at <= now => self.try_attach(slot),
+                Some(at) => self.retry_at = Some(self.retry_at.map_or(at, |earlier| earlier.min(at))),
+                None => {}
+            }
         }
     }
 

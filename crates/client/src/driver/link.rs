@@ -86,6 +86,10 @@ pub(super) struct ReceivingLink {
     /// Whether a drain has stopped the flow.
     pub(super) paused: bool,
     pub(super) draining: Vec<Reply<()>>,
+    /// Whether the caller is gone and the last drain is under way.
+    pub(super) leaving: bool,
+    /// Whether the link is to be detached after that.
+    pub(super) abandoned: bool,
 }
 
 /// Who waits for the outcome of a settlement.
@@ -136,6 +140,8 @@ impl ReceivingLink {
             granted: 0,
             paused: false,
             draining: Vec::new(),
+            leaving: false,
+            abandoned: false,
         }
     }
 

@@ -120,9 +120,15 @@ impl Desk {
     pub(super) fn drained(&mut self, slot: u32) {
         let Some(receiver) = self.receiver(slot) else { return };
         receiver.granted = 0;
+        let abandoned = receiver.abandoned;
+        receiver.leaving = false;
         for reply in receiver.draining.drain(..) {
             // Whoever waited may have given up.
             let _ = reply.send(Ok(()));
+        }
+        if abandoned && let Some(link) = self.links.get(slot) {
+            let key = LinkKey { slot, generation: link.generation };
+            self.detach(key, None);
         }
     }
 
@@ -137,17 +143,17 @@ impl Desk {
 
     /// A receiver was dropped: what it had fetched and not handed out goes back.
     pub(super) fn receiver_gone(&mut self, key: LinkKey, fetched: &[DeliveryRef]) {
-        let Some(link) = self.link(key) else { return };
+        let found = self.links.get_mut(key.slot).filter(|link| link.generation == key.generation);
+        let Some(link) = found else { return };
         let attached = link.attached();
         let Role::Receiver(receiver) = &mut link.role else { return };
         receiver.paused = true;
-        receiver.granted = 0;
         receiver.arrivals = None;
-        let epoch = receiver.epoch;
         let (Some(live), Some(id)) = (&mut self.live, attached) else { return };
-        // A link that is gone holds nothing.
-        let _ = live.amqp.grant(id, 0);
-        for delivery in fetched.iter().filter(|delivery| delivery.epoch == epoch) {
+        // Deliveries may be on their way, and would stay locked if the link went before them. A link that is gone has
+        // none.
+        receiver.leaving = receiver.granted > 0 && live.amqp.drain(id).is_ok();
+        for delivery in fetched.iter().filter(|delivery| delivery.epoch == receiver.epoch) {
             let _ = live.amqp.settle(id, Serial::new(delivery.id), DeliveryState::RELEASED);
         }
     }
@@ -199,9 +205,8 @@ impl Desk {
             && let Some(receiver) = self.receiver(delivery.link.slot)
             && let Some(waiter) = receiver.settling.remove(&delivery.id)
         {
-            // Settled before, or unknown to the engine: the lock is not ours any more.
-            let text = "the delivery was settled before, or its link is gone";
-            return Err((Error::LockLost(text.into()), waiter));
+            // Settled before, maybe in a transaction that was rolled back: the broker knows whether it is still locked.
+            return Err((self.unreachable("the delivery was settled on its link before"), waiter));
         }
         Ok(())
     }
@@ -235,7 +240,7 @@ impl Desk {
         for (_, waiter) in receiver.settling.drain() {
             waiter.answer(Err(Error::Ambiguous));
         }
-        if !receiver.draining.is_empty() {
+        if !receiver.draining.is_empty() || receiver.leaving {
             self.drained(slot);
         }
     }

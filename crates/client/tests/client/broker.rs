@@ -24,10 +24,10 @@ const ENTITIES: &str = r#"{ "UserConfig": { "Namespaces": [ { "Name": "sbemulato
 } ] } }"#;
 
 /// A broker. Dropping it stops it without waiting.
-pub struct Broker {
+pub(crate) struct Broker {
     folder: TempDir,
     running: Option<Running>,
-    pub ready: Ready,
+    pub(crate) ready: Ready,
 }
 
 struct Running {
@@ -36,7 +36,7 @@ struct Running {
 }
 
 impl Broker {
-    pub async fn start() -> Broker {
+    pub(crate) async fn start() -> Broker {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("entities.json"), ENTITIES).unwrap();
         let ports = Ports { amqp: 0, amqps: 0, http: 0, https: 0 };
@@ -45,7 +45,7 @@ impl Broker {
     }
 
     /// Stops gracefully.
-    pub async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         if let Some(Running { switch, task }) = self.running.take() {
             switch.stop();
             task.await.unwrap();
@@ -53,19 +53,20 @@ impl Broker {
     }
 
     /// Starts again with the same data on the same ports.
-    pub async fn start_again(&mut self) {
+    pub(crate) async fn start_again(&mut self) {
         let ports = Ports {
             amqp: self.ready.amqp.port(),
             amqps: self.ready.amqps.port(),
             http: self.ready.http.port(),
             https: self.ready.https.port(),
         };
+        self.folder = move_house(self.folder.path());
         let (running, ready) = run(self.folder.path(), ports).await;
         self.running = Some(running);
         self.ready = ready;
     }
 
-    pub fn connection_string(&self) -> String {
+    pub(crate) fn connection_string(&self) -> String {
         format!(
             "Endpoint=sb://localhost:{};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;\
              UseDevelopmentEmulator=true",
@@ -73,7 +74,7 @@ impl Broker {
         )
     }
 
-    pub fn builder(&self) -> ClientBuilder {
+    pub(crate) fn builder(&self) -> ClientBuilder {
         let retry = RetryPolicy {
             pause_min: Duration::from_millis(10),
             pause_max: Duration::from_millis(200),
@@ -83,7 +84,7 @@ impl Broker {
     }
 
     /// A builder for one of the transports, trusting the broker's own development certificate.
-    pub fn builder_over(&self, kind: TransportKind) -> ClientBuilder {
+    pub(crate) fn builder_over(&self, kind: TransportKind) -> ClientBuilder {
         let port = match kind {
             TransportKind::Tcp => self.ready.amqp.port(),
             TransportKind::Tls => self.ready.amqps.port(),
@@ -94,7 +95,7 @@ impl Broker {
         self.builder().transport(kind).port(port).tls(TlsOptions::roots_from_pem(&pem).unwrap())
     }
 
-    pub async fn client(&self) -> Client {
+    pub(crate) async fn client(&self) -> Client {
         self.builder().connect().await.unwrap()
     }
 
@@ -119,4 +120,25 @@ async fn run(folder: &Path, ports: Ports) -> (Running, Ready) {
         serving.await.unwrap();
     });
     (Running { switch, task }, ready.await.unwrap())
+}
+
+/// The same files in a new folder. A stopped broker may hold its lock file until the process ends, which this one does
+/// not.
+fn move_house(from: &Path) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    link_all(from, folder.path());
+    folder
+}
+
+fn link_all(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            link_all(&path, &target);
+        } else if entry.file_name() != "lock" {
+            std::fs::hard_link(&path, &target).unwrap();
+        }
+    }
 }

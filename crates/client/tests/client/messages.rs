@@ -1,20 +1,13 @@
 //! Sending, receiving and settling against a real broker.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that meets the unexpected shall stop"
-)]
-
-mod broker;
-
 use std::time::{Duration, SystemTime};
 
-use broker::Broker;
 use vorrang_client::{
     Abandon, Authentication, Credit, DeadLetter, Error, Message, MessageState, ReceiveMode, Received,
     ReceiverOptions, Source, SubQueue, Text, TransportKind, Value,
 };
+
+use crate::broker::Broker;
 
 const SOON: Duration = Duration::from_secs(10);
 const NOW: Duration = Duration::from_millis(100);
