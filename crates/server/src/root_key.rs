@@ -50,7 +50,7 @@ pub fn load_or_generate(folder: &Path) -> Result<String, Error> {
 }
 
 /// 256 random bits as hexadecimal text: safe in a connection string as it stands.
-fn generate() -> Result<String, Error> {
+pub(crate) fn generate() -> Result<String, Error> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(Error::Random)?;
     Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {

@@ -8,12 +8,17 @@
 //! [`Caller`](crate::caller::Caller) as that principal, and answer what goes wrong with a
 //! [`Fault`](fault::Fault).
 
+mod address;
 pub mod api;
+pub mod atom;
 pub mod body;
+mod call;
 pub mod escape;
 pub mod fault;
 mod health;
 pub mod metrics;
+mod namespace;
+mod rest;
 pub mod sas;
 mod websocket;
 
@@ -41,6 +46,9 @@ use crate::watch::Watch;
 /// Serves one AMQP connection that arrived as a WebSocket.
 pub type ServeWebSocket =
     Arc<dyn Fn(WebSocketStream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// Bytes of a request's head, application properties in headers included; a larger one ends the connection.
+const HEAD_BYTES_MAX: usize = 128 * 1024;
 
 /// What all HTTP doors work with.
 #[derive(Debug)]
@@ -70,8 +78,11 @@ pub fn router(site: Arc<Site>) -> Router {
         .merge(metrics::routes())
         .route("/$servicebus/websocket", any(websocket::upgrade))
         .route("/$servicebus/websocket/", any(websocket::upgrade))
+        // An entity may bear the name of a probe: what is no GET is the entity's.
+        .method_not_allowed_fallback(namespace::serve)
         // Doors are merged here, one line each.
         .merge(api::routes())
+        .merge(namespace::routes())
         .with_state(site)
 }
 
@@ -94,6 +105,7 @@ pub async fn serve<S>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_max)
+        .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     tokio::pin!(connection);

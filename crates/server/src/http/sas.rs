@@ -44,6 +44,19 @@ pub fn principal(site: &Site, headers: &HeaderMap, audience: Option<&Scope>) -> 
     Ok(Principal::with_grants(grants))
 }
 
+/// The principal of a request for a URL within `place`, to whom the whole of that place is open: the messages
+/// of an entity are addressed below it, and are all there is to ask for there.
+pub(crate) fn principal_within(
+    site: &Site,
+    headers: &HeaderMap,
+    url: &Scope,
+    place: &Scope,
+) -> Result<Principal, Fault> {
+    let token = read(token_text(headers)?)?;
+    let grant = site.broker.keys().verify(&token, url, wall_time()).map_err(|rejected| told(&rejected))?;
+    Ok(Principal::with_grants([Grant { scope: place.clone(), ..grant }]))
+}
+
 fn token_text(headers: &HeaderMap) -> Result<&str, Fault> {
     let value = HEADERS.iter().find_map(|name| headers.get(name)).ok_or_else(|| {
         Fault::unauthorized(

@@ -9,10 +9,10 @@ pub(super) const LOCK_TOKEN: &str = "x-opt-lock-token";
 /// The path of the entity a message comes from, told only on links that are served from several.
 pub(super) const SOURCE: &str = "x-opt-vorrang-source";
 pub(super) const MESSAGE_STATE: &str = "x-opt-message-state";
-pub(super) const PARTITION_KEY: &str = "x-opt-partition-key";
-pub(super) const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
+pub(crate) const PARTITION_KEY: &str = "x-opt-partition-key";
+pub(crate) const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
 pub(super) const SEQUENCE: &str = "x-opt-sequence-number";
-pub(super) const VIA_PARTITION_KEY: &str = "x-opt-via-partition-key";
+pub(crate) const VIA_PARTITION_KEY: &str = "x-opt-via-partition-key";
 
 /// What the broker writes itself. A sender's own values under these names, left over from a message
 /// it received and sends on, are dropped at delivery.

@@ -92,7 +92,7 @@ fn text(text: vorrang_amqp::Text) -> Text {
 }
 
 /// The id as text: what duplicate detection compares.
-fn id_text(id: &MessageId) -> Text {
+pub(crate) fn id_text(id: &MessageId) -> Text {
     match id {
         MessageId::String(id) => text(id.clone()),
         MessageId::Ulong(number) => Text::from(number.to_string().as_str()),

@@ -4,7 +4,7 @@
 //! as it came. Going out, header and annotations are written anew and the rest follows as one slice.
 //! The body is never looked at in either direction.
 
-mod annotation;
+pub(crate) mod annotation;
 mod content;
 mod incoming;
 mod outgoing;
@@ -12,6 +12,7 @@ mod value;
 
 pub(crate) use annotation::OWNED as OWNED_ANNOTATIONS;
 pub use content::{Content, StoredMessages};
+pub(crate) use incoming::id_text;
 pub use incoming::{Error as IncomingError, read as read_incoming};
 pub use outgoing::{EncodedValue, Purpose, write as write_outgoing, write_without_body};
 pub use value::{encoded_value, to_filter};
