@@ -87,6 +87,8 @@ struct Shell<S> {
     broker: Connection,
     letterbox: Arc<Letterbox>,
     input: BytesMut,
+    /// Whether frames wait to be handled, in the input or within the protocol engine.
+    paused: bool,
     read_bytes: usize,
     output: Vec<Bytes>,
     started: Instant,
@@ -116,6 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             broker,
             letterbox,
             input: BytesMut::new(),
+            paused: false,
             read_bytes: READ_BYTES_MIN,
             output: Vec::new(),
             started,
@@ -172,9 +175,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             if wrote {
                 self.door.resume_output();
             }
-            // Frames may be left in the input because there was too much to do at once.
-            let paused = !self.input.is_empty() && !self.door.is_saturated() && self.handle_input_left();
-            if !busy && !asked && !wrote && !paused {
+            // Frames may be left because there was too much to do at once, or because a login had to be decided
+            // first; nothing else would wake us for them.
+            let waiting = self.paused || !self.input.is_empty();
+            let resumed = waiting && !self.door.is_saturated() && self.handle_frames();
+            if !busy && !asked && !wrote && !resumed {
                 return Ok(());
             }
         }
@@ -209,20 +214,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
         } else if filled < self.read_bytes / 8 {
             self.read_bytes = (self.read_bytes / 2).max(READ_BYTES_MIN);
         }
-        self.handle_input_left();
+        self.handle_frames();
     }
 
-    /// Handles complete frames; whether there may be more.
-    fn handle_input_left(&mut self) -> bool {
+    /// Handles complete frames, as many as are allowed at once; whether there may be more.
+    fn handle_frames(&mut self) -> bool {
         let now = self.now();
         let left = self.input.len();
-        let received = self.door.amqp().receive(&mut self.input, now.steady);
+        self.paused = self.door.amqp().receive(&mut self.input, now.steady) == Received::Paused;
+        let taken = self.input.len() < left;
         self.door.pump(now);
         if self.input.is_empty() && self.read_bytes == READ_BYTES_MIN {
             // An idle connection keeps no buffer; the next read makes a small one.
             self.input = BytesMut::new();
         }
-        received == Received::Paused && self.input.len() < left
+        self.paused || taken
     }
 
     fn on_time(&mut self) {

@@ -214,3 +214,21 @@ fn f11_without_a_last_the_first_is_the_last() {
     assert_eq!(client.settled(second.id()), DeliveryState::ACCEPTED);
     assert_eq!(client.peek_all(&queue).len(), 0);
 }
+
+#[test]
+fn many_small_frames_in_one_read_are_all_handled() {
+    let server = Server::shared();
+    let (mut client, _) = with_messages(&server, vec![], 0);
+    let nothing = Disposition {
+        role: Role::Receiver,
+        first: 0,
+        last: Some(u32::MAX),
+        settled: false,
+        state: Some(DeliveryState::ACCEPTED),
+        batchable: false,
+    };
+    let one = client.encode(0, FrameBody::Disposition(nothing));
+    // More than the broker handles at once; what it then has in hand is no longer in its input.
+    client.write(&one.repeat(40_000));
+    client.post(1, message("behind them"));
+}
