@@ -9,6 +9,7 @@
 
 mod broker;
 mod client;
+pub mod connections;
 pub mod disk;
 mod histogram;
 pub mod load;

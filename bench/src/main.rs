@@ -1,7 +1,7 @@
 //! The load generator's command line.
 
 use clap::{Parser, Subcommand};
-use vorrang_bench::{disk, load, loopback};
+use vorrang_bench::{connections, disk, load, loopback};
 
 /// Measures a broker.
 #[derive(Debug, Parser)]
@@ -15,6 +15,8 @@ struct Arguments {
 enum Workload {
     /// Send, receive and complete: rate, latency, CPU of the broker
     Load(load::Options),
+    /// Many connections with one link each: memory of each, and messages across them
+    Connections(connections::Options),
     /// One fdatasync after another, as the disk does it
     Disk(disk::Options),
     /// The AMQP engine on real sockets with nothing behind it: CPU per message
@@ -27,6 +29,7 @@ enum Workload {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().workload {
         Workload::Load(options) => load::run(&options),
+        Workload::Connections(options) => connections::run(&options).map(drop),
         Workload::Disk(options) => disk::run(&options),
         Workload::Amqp(options) => loopback::run(&options),
         Workload::AmqpPeer(options) => loopback::serve(&options),

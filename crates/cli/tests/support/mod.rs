@@ -1,6 +1,17 @@
-//! A real broker process for a test, on a folder of its own and on free ports.
+//! A real broker process for a test, on a folder of its own and on free ports; and its clients, honest and not.
 
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that meets the unexpected shall stop, and says what it measured by the clock"
+)]
+
+pub(crate) mod honest;
+pub(crate) mod raw;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -53,6 +64,23 @@ impl Broker {
         line.split_whitespace().nth(1).unwrap().to_owned()
     }
 
+    /// Bytes of memory it holds.
+    pub(crate) fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// Sockets it holds open.
+    pub(crate) fn sockets(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let is_socket = |path: std::path::PathBuf| path.to_string_lossy().starts_with("socket:");
+        // One that is closed meanwhile is none.
+        open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+            .filter(|path| is_socket(path.clone()))
+            .count()
+    }
+
     /// Ends it as a power cut would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
@@ -79,9 +107,14 @@ impl Drop for Broker {
 /// `vorrang serve` in development mode with these queues, named in a file in `folder`, and its data in
 /// `data`.
 pub(crate) fn serve_queues(folder: &Path, data: &Path, queues: &[&str]) -> Command {
-    let config = folder.join("entities.json");
     // A short lock, so that messages held by a broker that was killed come again soon.
-    let properties = "\"Properties\":{\"LockDuration\":\"PT5S\"}";
+    serve_queues_locking(folder, data, queues, "PT5S")
+}
+
+/// The same with locks of this length.
+pub(crate) fn serve_queues_locking(folder: &Path, data: &Path, queues: &[&str], lock: &str) -> Command {
+    let config = folder.join("entities.json");
+    let properties = format!("\"Properties\":{{\"LockDuration\":\"{lock}\"}}");
     let listed: Vec<String> =
         queues.iter().map(|name| format!("{{\"Name\":\"{name}\",{properties}}}")).collect();
     let listed = listed.join(",");
