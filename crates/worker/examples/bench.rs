@@ -106,7 +106,7 @@ async fn raw(client: &Client, messages: usize) {
 }
 
 async fn pump(client: &Client, messages: usize) {
-    let mut options = Options::new(Size::Fixed(64), ["q0"]);
+    let mut options = Options::new(Size::Fixed(256), ["q0"]);
     options.prefetch = usize::try_from(WINDOW).unwrap();
     let pool =
         Pool::start(client, options, |_: Context, _: Received| async { Outcome::Complete }).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use vorrang_client::{Abandon, Client, DeadLetter, Error, Message, Received, Settler, Text, Value};
 
 use crate::gate::Gate;
@@ -34,17 +34,18 @@ struct Inner {
     options: Arc<Options>,
     replies: Arc<Replies>,
     gate: Gate,
-    asked: watch::Sender<Asked>,
+    asked: Asked,
     preemptions: AtomicU32,
     /// Settled, or the lock is gone: nothing more is told to the broker.
     over: AtomicBool,
 }
 
 /// What is asked of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Asked {
-    pub(crate) to_yield: bool,
-    pub(crate) cancelled: bool,
+#[derive(Debug, Default)]
+struct Asked {
+    to_yield: AtomicBool,
+    cancelled: AtomicBool,
+    changed: Notify,
 }
 
 impl Context {
@@ -67,7 +68,7 @@ impl Context {
                 options: Arc::clone(options),
                 replies: Arc::clone(replies),
                 gate: Gate::default(),
-                asked: watch::Sender::new(Asked::default()),
+                asked: Asked::default(),
                 preemptions: AtomicU32::new(0),
                 over: AtomicBool::new(false),
             }),
@@ -92,24 +93,22 @@ impl Context {
     /// Whether a higher message wants the slot: return [`Outcome::Suspend`] soon. It may be withdrawn when a slot
     /// becomes free first.
     pub fn should_yield(&self) -> bool {
-        self.inner.asked.borrow().to_yield
+        self.inner.asked.to_yield.load(Ordering::Acquire)
     }
 
     /// Waits until [`Context::should_yield`].
     pub async fn yield_requested(&self) {
-        // The sender lives as long as we do, so the wait ends only with the request.
-        let _ = self.inner.asked.subscribe().wait_for(|asked| asked.to_yield).await;
+        self.until(Context::should_yield).await;
     }
 
     /// Whether the work is in vain: the lock is lost, or the worker must stop now.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.asked.borrow().cancelled
+        self.inner.asked.cancelled.load(Ordering::Acquire)
     }
 
     /// Waits until [`Context::is_cancelled`].
     pub async fn cancelled(&self) {
-        // As above.
-        let _ = self.inner.asked.subscribe().wait_for(|asked| asked.cancelled).await;
+        self.until(Context::is_cancelled).await;
     }
 
     /// The gate that stops the task; for handlers whose work runs elsewhere, such as in a child process.
@@ -137,7 +136,16 @@ impl Context {
     /// For handlers that must know that the broker has heard before they go on.
     pub async fn settle(&self, outcome: Outcome) -> Result<(), Error> {
         let (settlement, _) = self.settlement(outcome);
-        self.settle_as(settlement).await
+        if self.claim_settlement() { self.settle_as(settlement).await } else { Ok(()) }
+    }
+
+    /// Whether the broker is still to be told something; only the first to ask may tell it.
+    pub(crate) fn claim_settlement(&self) -> bool {
+        !self.inner.over.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn settler(&self) -> Option<&Settler> {
+        self.inner.settler.as_ref()
     }
 
     /// What an outcome means for this message.
@@ -147,13 +155,10 @@ impl Context {
         settlement(outcome, &self.inner.options.retries, message.delivery_count(), seed)
     }
 
-    /// Tells the broker, once.
+    /// Tells the broker; whoever calls this has claimed it.
     pub(crate) async fn settle_as(&self, settlement: Settlement) -> Result<(), Error> {
         let Inner { message, settler, .. } = &*self.inner;
         let Some(settler) = settler else { return Err(Error::Closed) };
-        if settlement == Settlement::None || self.inner.over.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
         match settlement {
             Settlement::Complete => settler.complete(message).await,
             Settlement::Defer => settler.defer(message).await,
@@ -193,8 +198,28 @@ impl Context {
         }
     }
 
-    pub(crate) fn ask(&self, change: impl FnOnce(&mut Asked)) {
-        self.inner.asked.send_modify(change);
+    /// Asks the handler to yield, or takes that back.
+    pub(crate) fn ask_to_yield(&self, yields: bool) {
+        self.inner.asked.to_yield.store(yields, Ordering::Release);
+        self.inner.asked.changed.notify_waiters();
+    }
+
+    /// Tells the handler that its work is in vain, and lets it run to notice.
+    pub(crate) fn cancel(&self) {
+        self.inner.asked.cancelled.store(true, Ordering::Release);
+        self.inner.asked.changed.notify_waiters();
+        self.inner.gate.open();
+    }
+
+    async fn until(&self, holds: fn(&Context) -> bool) {
+        loop {
+            // Registered before the look, so that no change is missed between the two.
+            let changed = self.inner.asked.changed.notified();
+            if holds(self) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     pub(crate) fn set_preemptions(&self, count: u32) {

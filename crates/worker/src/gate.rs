@@ -98,13 +98,13 @@ pub struct Panicked(pub String);
 /// A future behind a gate, whose panics are an outcome and not the end of the world.
 pub struct Gated<'g, F> {
     gate: &'g Gate,
-    task: Pin<Box<F>>,
+    task: Pin<&'g mut F>,
 }
 
 impl<'g, F: Future> Gated<'g, F> {
     /// Puts `task` behind `gate`.
-    pub fn new(gate: &'g Gate, task: F) -> Gated<'g, F> {
-        Gated { gate, task: Box::pin(task) }
+    pub fn new(gate: &'g Gate, task: Pin<&'g mut F>) -> Gated<'g, F> {
+        Gated { gate, task }
     }
 }
 
@@ -121,7 +121,7 @@ impl<F: Future> Future for Gated<'_, F> {
         if self.gate.waits(context.waker()) {
             return Poll::Pending;
         }
-        // The task is dropped after a panic and never polled again, so no broken state is seen.
+        // After a panic the task is never polled again, so no broken state is seen.
         let polled = catch_unwind(AssertUnwindSafe(|| self.task.as_mut().poll(context)));
         match polled {
             Ok(poll) => poll.map(Ok),
@@ -137,6 +137,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
 
@@ -160,7 +161,7 @@ mod tests {
                     }
                     count
                 };
-                Gated::new(&gate, inner).await
+                Gated::new(&gate, pin!(inner)).await
             }
         });
         go.send(()).unwrap();
@@ -180,8 +181,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_an_outcome_with_its_text() {
         let gate = Gate::default();
-        let outcome =
-            Gated::new(&gate, async { if gate.is_shut() { 1 } else { panic!("no {}", "luck") } }).await;
+        let task = pin!(async { if gate.is_shut() { 1 } else { panic!("no {}", "luck") } });
+        let outcome = Gated::new(&gate, task).await;
         assert_eq!(outcome, Err(Panicked("no luck".to_owned())));
     }
 

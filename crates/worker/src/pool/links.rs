@@ -226,12 +226,18 @@ impl Links {
         }
     }
 
-    /// Lets the broker send up to `credit` messages on a link; takes back what is more, if asked to.
-    pub(super) async fn set_credit(&mut self, link: usize, credit: usize, withdraw: bool) {
+    /// How many messages the broker may still send on a link.
+    pub(super) fn outstanding(&self, link: usize) -> usize {
+        self.all.get(link).map_or(0, |link| link.outstanding)
+    }
+
+    /// Lets the broker send up to `credit` messages on a link, if that is at least `step` more than it may now; takes
+    /// back what is more, if asked to.
+    pub(super) async fn set_credit(&mut self, link: usize, credit: usize, step: usize, withdraw: bool) {
         let Some(link) = self.all.get_mut(link) else { return };
         let State::Open(receiver) = &mut link.state else { return };
         // Errors mean that the link is lost, which receiving from it tells.
-        if credit > link.outstanding {
+        if credit >= link.outstanding.saturating_add(step.max(1)) {
             let more = u32::try_from(credit.saturating_sub(link.outstanding)).unwrap_or(u32::MAX);
             if receiver.add_credit(more).await.is_ok() {
                 link.outstanding = credit;

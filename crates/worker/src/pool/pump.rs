@@ -56,6 +56,7 @@ pub(super) enum Control {
 struct Held {
     context: Context,
     entity: usize,
+    link: usize,
     stage: Stage,
 }
 
@@ -94,6 +95,8 @@ pub(super) struct Pump<H> {
     size: Size,
     desired: Option<u32>,
     held: BTreeMap<TaskId, Held>,
+    /// Messages to be completed with the next request, and the link they came on.
+    completing: BTreeMap<usize, Vec<(TaskId, Context)>>,
     /// Ready messages that came on an express link since the last look.
     express: Vec<TaskId>,
     settling: usize,
@@ -136,6 +139,7 @@ impl<H: Handler> Pump<H> {
             size: options.size,
             desired: None,
             held: BTreeMap::new(),
+            completing: BTreeMap::new(),
             express: Vec::new(),
             settling: 0,
             paused: false,
@@ -281,7 +285,7 @@ impl<H: Handler> Pump<H> {
         let settler = self.links.settler(link);
         let context =
             Context::new(path, precedence.level, checkpoint, message, settler, &self.options, &self.replies);
-        self.held.insert(id, Held { context, entity, stage: Stage::Ready });
+        self.held.insert(id, Held { context, entity, link, stage: Stage::Ready });
         if self.links.is_express(link) {
             self.express.push(id);
         }
@@ -290,10 +294,13 @@ impl<H: Handler> Pump<H> {
     fn event(&mut self, event: Event) {
         let now = self.now();
         match event {
-            Event::Ended { id, verdict, panicked, took } => {
+            Event::Ended { id, verdict, panicked, took, complete } => {
                 self.slots.end(id);
                 let Some(held) = self.held.get_mut(&id) else { return };
                 held.stage = Stage::Settling;
+                if complete {
+                    self.completing.entry(held.link).or_default().push((id, held.context.clone()));
+                }
                 self.settling = self.settling.saturating_add(1);
                 let Some(figures) = self.figures.entities.get(held.entity) else { return };
                 figures.service.add(took);
@@ -382,8 +389,7 @@ impl<H: Handler> Pump<H> {
             }
             Stage::Running(_) => {
                 held.context.forget_lock();
-                held.context.ask(|asked| asked.cancelled = true);
-                held.context.gate().open();
+                held.context.cancel();
             }
             Stage::Settling => {}
         }
@@ -433,6 +439,7 @@ impl<H: Handler> Pump<H> {
             self.perform(action);
         }
         self.give_back_express();
+        self.complete_all();
         self.measure(now);
         self.grant(now).await;
         self.publish(now);
@@ -454,10 +461,10 @@ impl<H: Handler> Pump<H> {
             Action::Freeze(_) => held.context.gate().shut(),
             Action::AskToYield(id) => {
                 held.context.set_preemptions(self.slots.preemptions_of(id));
-                held.context.ask(|asked| asked.to_yield = true);
+                held.context.ask_to_yield(true);
             }
             Action::Resume(_) => {
-                held.context.ask(|asked| asked.to_yield = false);
+                held.context.ask_to_yield(false);
                 held.context.gate().open();
             }
         }
@@ -491,6 +498,16 @@ impl<H: Handler> Pump<H> {
         }
     }
 
+    /// Completes what has ended well since the last time, one request per link.
+    fn complete_all(&mut self) {
+        while let Some((_, completing)) = self.completing.pop_first() {
+            let settler = completing.first().and_then(|(_, context)| context.settler().cloned());
+            if let Some(settler) = settler {
+                Job::complete_all(settler, completing, self.events.clone());
+            }
+        }
+    }
+
     fn measure(&mut self, now: Moment) {
         if self.measuring || now < self.measure_at || !self.scales() {
             return;
@@ -518,7 +535,10 @@ impl<H: Handler> Pump<H> {
                 Permit::Probe | Permit::NoneUntil(_) => 0,
             };
             let withdraw = !self.takes() || permit != Permit::All;
-            self.links.set_credit(link, credit, withdraw).await;
+            // What is fetched ahead need not be asked for one by one, while enough is on its way for the free slots.
+            let free = self.slots.capacity().saturating_sub(self.slots.running());
+            let step = if self.links.outstanding(link) < free { 1 } else { self.options.prefetch / 4 };
+            self.links.set_credit(link, credit, step, withdraw).await;
         }
         // The widest express link that somebody could make room for; one message at a time.
         let mut granted = !takes || permit != Permit::All;
@@ -526,7 +546,7 @@ impl<H: Handler> Pump<H> {
             let floor = self.links.floor(link);
             let wanted = !granted && self.slots.express(now, floor);
             granted |= wanted;
-            self.links.set_credit(link, usize::from(wanted), !self.takes()).await;
+            self.links.set_credit(link, usize::from(wanted), 1, !self.takes()).await;
         }
     }
 
@@ -535,8 +555,7 @@ impl<H: Handler> Pump<H> {
         match stopping {
             Stopping::Draining { until } if now >= until => {
                 for held in self.held.values().filter(|held| matches!(held.stage, Stage::Running(_))) {
-                    held.context.ask(|asked| asked.cancelled = true);
-                    held.context.gate().open();
+                    held.context.cancel();
                 }
                 self.stopping = Some(Stopping::Cancelled { until: now.after(self.options.grace) });
             }

@@ -1,12 +1,13 @@
 //! One message's way through its handler to its settlement, as a task of its own.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use vorrang_client::Error;
+use vorrang_client::{Error, Settler};
 
 use super::gauge::Backlog;
 use crate::context::Context;
@@ -19,8 +20,9 @@ use crate::plan::slots::TaskId;
 /// What the pump is told.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A handler has ended; its settlement is on its way.
-    Ended { id: TaskId, verdict: Verdict, panicked: bool, took: Duration },
+    /// A handler has ended. Its settlement is on its way, or, if it is `complete`, left to the pump, which completes
+    /// many at once.
+    Ended { id: TaskId, verdict: Verdict, panicked: bool, took: Duration, complete: bool },
     /// A settlement was answered: nothing is held any more.
     Settled { id: TaskId, settled: Settled },
     /// A renewal was answered.
@@ -58,18 +60,38 @@ impl Job {
             let started = Instant::now();
             let Job { id, context, events } = self;
             let message = context.message().clone();
-            let work = handler.handle(context.clone(), message);
+            let work = pin!(handler.handle(context.clone(), message));
             let (outcome, panicked) = match Gated::new(context.gate(), work).await {
                 Ok(outcome) => (outcome, false),
                 Err(panic) => (Outcome::Failed(format!("the handler panicked: {}", panic.0)), true),
             };
             let (settlement, verdict) = context.settlement(outcome);
             // The pump may have ended; then nobody counts.
-            let _ = events.send(Event::Ended { id, verdict, panicked, took: started.elapsed() });
-            let settled = settle(&context, settlement).await;
-            let _ = events.send(Event::Settled { id, settled });
+            let complete = settlement == Settlement::Complete && context.claim_settlement();
+            let _ = events.send(Event::Ended { id, verdict, panicked, took: started.elapsed(), complete });
+            if !complete {
+                let settled = settle(&context, settlement).await;
+                let _ = events.send(Event::Settled { id, settled });
+            }
         })
         .abort_handle()
+    }
+
+    /// Completes many messages of one link with one request.
+    pub(super) fn complete_all(
+        settler: Settler,
+        completing: Vec<(TaskId, Context)>,
+        events: mpsc::UnboundedSender<Event>,
+    ) {
+        tokio::spawn(async move {
+            let messages = completing.iter().map(|(_, context)| context.message());
+            let outcomes = settler.complete_all(messages).await;
+            for ((id, _), outcome) in completing.into_iter().zip(outcomes) {
+                let settled = outcome.map_or_else(Settled::Refused, |()| Settled::Completed);
+                // As above.
+                let _ = events.send(Event::Settled { id, settled });
+            }
+        });
     }
 
     /// Gives the message back without having tried.
@@ -86,6 +108,9 @@ impl Job {
 }
 
 async fn settle(context: &Context, settlement: Settlement) -> Settled {
+    if settlement == Settlement::None || !context.claim_settlement() {
+        return Settled::Otherwise;
+    }
     let settled = match &settlement {
         Settlement::Complete => Settled::Completed,
         Settlement::Abandon { .. } => Settled::Retried,
