@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     pub(crate) http: String,
     /// Host and port of AMQP.
     pub(crate) amqp: (String, u16),
+    /// Whether AMQP is without TLS.
+    pub(crate) plain: bool,
     pub(crate) key_name: String,
     pub(crate) key: Secret,
 }
@@ -97,6 +99,7 @@ impl Connection {
         Connection {
             http: format!("http://localhost:{HTTP_PORT}"),
             amqp: ("localhost".to_owned(), AMQP_PORTS.0),
+            plain: true,
             key_name: root_key::NAME.to_owned(),
             key: Secret::new(root_key::EMULATOR_KEY),
         }
@@ -143,6 +146,7 @@ impl Connection {
         Ok(Connection {
             http: format!("http://{host}:{}", http_port.unwrap_or(HTTP_PORT)),
             amqp: (host, port.unwrap_or(default)),
+            plain,
             key_name,
             key,
         })

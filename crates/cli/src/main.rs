@@ -12,6 +12,7 @@ mod connection;
 mod connections;
 mod dead_letters;
 mod definitions;
+mod demo;
 mod doctor;
 mod entity;
 mod failure;
@@ -26,6 +27,7 @@ mod settings;
 mod targets;
 mod top;
 mod watch;
+mod work;
 
 use std::process::ExitCode;
 
@@ -90,6 +92,10 @@ enum Command {
     Targets(targets::Options),
     /// Watch entities and classes live, with waits against targets
     Top(top::Options),
+    /// Handle messages with a command, a long-lived child per slot, or an HTTP endpoint
+    Work(Box<work::Options>),
+    /// See priorities at work: a broker, two tenants, four classes and an overload
+    Demo(demo::Options),
     /// Look at the configuration without starting anything
     #[command(subcommand)]
     Config(Box<config::Command>),
@@ -131,6 +137,8 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Definitions(command) => definitions::run(&command, &api()?, format),
         Command::Targets(options) => targets::run(&options, &api()?, format),
         Command::Top(options) => top::run(&options, &api()?, format),
+        Command::Work(options) => work::run(&options, &connection.connection()?),
+        Command::Demo(options) => demo::run(&options),
         Command::Config(command) => config::run(&command, format),
         Command::Doctor(options) => doctor::run(&options, &connection, format),
         Command::Completion(options) => completion::run(&options),

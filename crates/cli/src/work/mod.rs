@@ -1,0 +1,193 @@
+//! `vorrang work`: a worker for everybody, without Rust.
+//!
+//! A command per message, a long-lived child per slot, or an HTTP endpoint handles what the queues hold; pools,
+//! order, preemption, autoscaling and graceful stop are those of the worker crate.
+
+mod pools;
+mod status;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use tokio::signal::unix::{SignalKind, signal};
+use vorrang_client::{Client, Error};
+use vorrang_worker::external::{CommandHandler, HttpHandler, LineHandler};
+use vorrang_worker::pool::{OnProblem, Pool, StartError};
+
+use crate::connection::Connection;
+use crate::failure::{Failure, Outcome};
+
+use pools::{Entry, PoolPlan, SizeText, Stdin, Work};
+
+/// Handle messages with a command, a long-lived child per slot, or an HTTP endpoint
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    flags: Flags,
+    /// How long running tasks may go on after a stop is asked for, in seconds
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    drain: u64,
+    /// Write the status as JSON lines even to a terminal
+    #[arg(long)]
+    json: bool,
+    /// Seconds between two lines of status when it is written as JSON
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    interval: u64,
+}
+
+/// Which pools there are; a file replaces all of these.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// A TOML file with one [[pool]] for each pool, instead of the flags
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
+    /// A queue, or TOPIC/Subscriptions/NAME; given several times, the most important first
+    #[arg(long = "queue", value_name = "PATH")]
+    queues: Vec<String>,
+    /// Serve the queues by turns, with these weights, instead of strictly in order
+    #[arg(long, value_delimiter = ',', value_name = "N,N")]
+    weights: Vec<u32>,
+    /// How many messages are handled at once: 8, 2..16 to follow the load, or suspended
+    #[arg(long, value_name = "SIZE", default_value = "1")]
+    concurrency: String,
+    /// Messages fetched ahead of a free slot
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    prefetch: usize,
+    /// Failed deliveries after which a message is dead-lettered
+    #[arg(long, value_name = "N")]
+    attempts: Option<u32>,
+    /// Stop lower work for messages of these levels and above
+    #[arg(long, value_delimiter = ',', value_name = "LEVEL")]
+    preempt: Vec<u8>,
+    /// How long a task runs before it can be stopped for another, in milliseconds
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    run_min_ms: u64,
+    /// The longest a message should wait, in milliseconds; a pool with bounds grows to keep it
+    #[arg(long, value_name = "MS")]
+    target_ms: Option<u64>,
+    /// What the command's standard input gets
+    #[arg(long, value_enum)]
+    stdin: Option<Stdin>,
+    /// Post each message to this URL instead of running a command
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    http: Option<String>,
+    /// Send what the command writes to its standard output to whoever asked for an answer
+    #[arg(long)]
+    reply: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    command: Vec<String>,
+}
+
+impl Flags {
+    fn entry(&self) -> Entry {
+        Entry {
+            queues: self.queues.clone(),
+            weights: self.weights.clone(),
+            size: Some(SizeText::Text(self.concurrency.clone())),
+            prefetch: self.prefetch,
+            attempts: self.attempts,
+            preempt: self.preempt.clone(),
+            run_min_ms: self.run_min_ms,
+            target_ms: self.target_ms,
+            command: self.command.clone(),
+            stdin: self.stdin,
+            http: self.http.clone(),
+            reply: self.reply,
+            ..Entry::default()
+        }
+    }
+}
+
+/// Works until it is interrupted, then lets running tasks finish.
+pub(crate) fn run(options: &Options, connection: &Connection) -> Outcome {
+    let plans = pools::plan(&options.flags).map_err(|problems| Failure::Usage(problems.join("\n  ")))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(work(options, connection, plans))
+}
+
+async fn work(options: &Options, connection: &Connection, plans: Vec<PoolPlan>) -> Outcome {
+    let client = connect(connection).await?;
+    let status = Arc::new(status::Status::new(options.json));
+    let mut running = Vec::new();
+    for plan in plans {
+        running.push(start(&client, plan, &status).await.map_err(failure)?);
+    }
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let period =
+        if status.is_live() { Duration::from_millis(500) } else { Duration::from_secs(options.interval) };
+    let mut ticks = tokio::time::interval(period);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => status.show(&running),
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+        }
+    }
+    status.note("stopping: running tasks may finish; interrupt again to drop them");
+    let drain = Duration::from_secs(options.drain);
+    let stop = async {
+        for pool in &running {
+            pool.begin_stop(drain).await;
+        }
+        for pool in &running {
+            pool.stopped().await;
+        }
+    };
+    tokio::select! {
+        () = stop => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    status.show(&running);
+    client.close().await.map_err(failure)
+}
+
+async fn start(client: &Client, plan: PoolPlan, status: &Arc<status::Status>) -> Result<Pool, StartError> {
+    let on_problem: OnProblem = {
+        let status = Arc::clone(status);
+        Arc::new(move |problem| status.note(&problem.to_string()))
+    };
+    let builder = Pool::builder(client, plan.options).on_problem(on_problem);
+    match plan.work {
+        Work::Command { command, exits, reply } => {
+            let (program, arguments) = split(command);
+            builder.start(CommandHandler::new(program, arguments).exits(exits).reply(reply)).await
+        }
+        Work::Lines { command } => {
+            let (program, arguments) = split(command);
+            builder.start(LineHandler::new(program, arguments)).await
+        }
+        Work::Http { target, time_max } => builder.start(HttpHandler::new(target, time_max)).await,
+    }
+}
+
+fn split(command: Vec<std::ffi::OsString>) -> (std::ffi::OsString, Vec<std::ffi::OsString>) {
+    let mut words = command.into_iter();
+    (words.next().unwrap_or_default(), words.collect())
+}
+
+/// Connects to the broker that flags, environment or profile name.
+async fn connect(connection: &Connection) -> Result<Client, Failure> {
+    let Connection { amqp: (host, port), plain, key_name, key, .. } = connection;
+    let text = format!(
+        "Endpoint=sb://{host}:{port};SharedAccessKeyName={key_name};SharedAccessKey={};UseDevelopmentEmulator={plain}",
+        key.expose()
+    );
+    Client::connect(&text).await.map_err(failure)
+}
+
+fn failure(error: impl Into<StartError>) -> Failure {
+    match error.into() {
+        StartError::Options(error) => Failure::Usage(error.to_string()),
+        StartError::Client(error) => match error {
+            Error::Disconnected { .. } | Error::Timeout(_) => Failure::Unreachable(error.to_string()),
+            Error::Unauthorized(_) => Failure::Forbidden(error.to_string()),
+            Error::NotFound(_) => Failure::NotFound(error.to_string()),
+            Error::ConnectionString(_) => Failure::Usage(error.to_string()),
+            error => Failure::Refused(error.to_string()),
+        },
+    }
+}
