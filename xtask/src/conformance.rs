@@ -54,6 +54,12 @@ const SUITES: &[Suite] = &[
         peer: Peer::Engine,
     },
     Suite {
+        name: "api",
+        title: "api",
+        client: Client::python("conformance/api/requirements.txt", "conformance/api", "."),
+        peer: Peer::Broker,
+    },
+    Suite {
         name: "proton",
         title: "proton",
         client: Client::python("conformance/proton/requirements.txt", "conformance/proton", "."),

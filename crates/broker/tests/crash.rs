@@ -84,7 +84,8 @@ impl History {
                     self.sends.remove(&tag);
                     self.settlements.remove(&tag);
                 }
-                Event::Stopped { .. } | Event::Answer { .. } | Event::Drained { .. } => {}
+                Event::Stopped { .. } | Event::Answer { .. } | Event::Drained { .. } | Event::News { .. } => {
+                }
                 Event::Detached { refused, .. } => panic!("detached: {refused}"),
             }
         }

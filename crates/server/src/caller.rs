@@ -240,6 +240,8 @@ impl Outlet for Desk {
                 }
                 Event::Drained { link } => waiting.arrive(link, Arriving::Drained),
                 Event::Detached { link, refused } => waiting.arrive(link, Arriving::Ended(refused)),
+                // A caller asks one thing after another and does not watch.
+                Event::News { .. } => {}
                 Event::Stopped { reason } => {
                     self.stopped.send_replace(Some(reason));
                     waiting.by_tag.clear();

@@ -177,6 +177,7 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
         dev: settings.dev,
         stop: inner_stop.clone(),
         watch: Arc::clone(&watch),
+        feed: http::api::Feed::default(),
     });
     let mut serving = serve_doors(doors, &settings, &shared, &site, &acceptor);
     serving.spawn(sampler::run(Caller::operator(&broker)?, Arc::clone(&watch.targets), inner_stop));

@@ -90,6 +90,7 @@ impl Trial {
             dev: true,
             stop: self.stop.clone(),
             watch: Arc::new(watch),
+            feed: crate::http::api::Feed::default(),
         })
     }
 

@@ -6,7 +6,7 @@ use crate::shard::Body;
 use bytes::Bytes;
 use std::sync::Arc;
 use vorrang_engine::browse::Peeked;
-use vorrang_engine::entity::Entity;
+use vorrang_engine::entity::{Entity, EntityPath};
 use vorrang_engine::explain::Explanation;
 use vorrang_engine::survey::Survey;
 use vorrang_engine::{Counts, Delivery, EntityId, MailboxId, Refusal, Reply, SessionId, Timestamp};
@@ -65,11 +65,31 @@ pub enum Event {
         /// Why.
         refused: Refused,
     },
+    /// Something happened that a watcher wants to know.
+    News {
+        /// What.
+        news: News,
+        /// When.
+        at: Timestamp,
+    },
     /// The shard has stopped: nothing more will come. Requests not answered so far never will be.
     Stopped {
         /// Why.
         reason: Arc<str>,
     },
+}
+
+/// What those are told who watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// An entity was created.
+    Created(EntityPath),
+    /// An entity or its rules were changed.
+    Changed(EntityPath),
+    /// An entity was deleted, with its subscriptions if it was a topic.
+    Deleted(EntityPath),
+    /// Messages of an entity were dead-lettered: so many, since this was last told.
+    DeadLettered(EntityPath, u64),
 }
 
 /// Why something was not done.

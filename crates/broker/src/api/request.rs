@@ -229,6 +229,9 @@ pub enum Operation {
     },
     /// Creates, changes or deletes an entity or a rule.
     Administer(Box<entity::Request>),
+    /// Wants to be told of changes to entities and of dead letters from now on, until the connection ends:
+    /// [`Event::News`](super::Event::News).
+    Watch,
     /// Asks something that changes nothing.
     Ask(Question),
 }
@@ -391,6 +394,7 @@ impl Operation {
             Operation::Reprioritise { .. } => Action::Reprioritise,
             Operation::Replay { .. } => Action::Replay,
             Operation::Administer(request) => administration_action(request),
+            Operation::Watch => Action::Observe,
             Operation::Ask(question) => question.action(),
         }
     }
@@ -428,6 +432,7 @@ impl Operation {
             | Operation::Discharge { .. }
             | Operation::DeleteMessages { .. }
             | Operation::Reprioritise { .. }
+            | Operation::Watch
             | Operation::Ask(_) => false,
         }
     }
@@ -450,6 +455,7 @@ impl Operation {
             Operation::Replay { mailbox, to, .. } => Place::Between(*mailbox, *to),
             Operation::Declare | Operation::Discharge { .. } => Place::Anywhere,
             Operation::Administer(request) => Place::At(administration_scope(request)),
+            Operation::Watch => Place::At(Scope::namespace()),
             Operation::Ask(question) => question.place(),
         }
     }

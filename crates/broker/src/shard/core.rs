@@ -8,6 +8,7 @@
 //!
 //! If the log fails, the shard is over: nothing more is told but that.
 
+mod news;
 mod request;
 mod telling;
 mod upkeep;
@@ -94,6 +95,7 @@ pub struct Core {
     /// What the shard asks of itself.
     own: VecDeque<Command>,
     hold: Hold,
+    watchers: news::Watchers,
     /// When permissions of open receivers end.
     endings: BTreeSet<(Timestamp, PeerId, Link)>,
     now: Timestamp,
@@ -149,6 +151,7 @@ impl Core {
             record_bytes_max,
             batch_bytes_max,
             hold: Hold::default(),
+            watchers: news::Watchers::default(),
             endings: BTreeSet::new(),
             now,
             durable,
@@ -170,6 +173,7 @@ impl Core {
         {
             self.end(&failure.to_string());
         }
+        self.tell_dead_letters();
         self.tell_all();
     }
 
@@ -331,8 +335,10 @@ impl Core {
             }
         })?;
         for fact in &outcome.facts {
+            let gone = self.path_to_go(fact);
             self.state.apply(fact);
             self.note(fact);
+            self.spread(fact, gone);
         }
         for receiver in waited_in_vain(&outcome.facts) {
             self.drop_link(receiver);

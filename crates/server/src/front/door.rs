@@ -166,6 +166,8 @@ impl Door {
             }
             Event::Drained { link } => self.drained(link),
             Event::Detached { link, refused } => self.detached(link, &refused),
+            // No AMQP link watches the namespace.
+            Event::News { .. } => {}
             Event::Stopped { reason } => self.close(&reason),
         }
     }

@@ -65,6 +65,8 @@ pub struct Site {
     pub stop: Stop,
     /// What is watched beside the broker.
     pub watch: Arc<Watch>,
+    /// What happens, for those who listen.
+    pub feed: api::Feed,
 }
 
 /// Where a request comes from, among its extensions.

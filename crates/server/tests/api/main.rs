@@ -9,6 +9,7 @@
 
 mod definitions;
 mod entities;
+mod events;
 mod messages;
 mod rights;
 mod server;

@@ -21,6 +21,7 @@ const KEY: &str = "SAS_KEY_VALUE";
 const EXPIRY: &str = "4102444800";
 
 pub(crate) struct Server {
+    pub(crate) amqp: SocketAddr,
     http: SocketAddr,
     switch: StopSwitch,
     running: JoinHandle<()>,
@@ -43,9 +44,10 @@ impl Server {
         let (switch, stop) = StopSwitch::new();
         let (sender, ready) = oneshot::channel();
         let running = tokio::spawn(async move {
-            serve(settings, stop, |ready| sender.send(ready.http).unwrap()).await.unwrap();
+            serve(settings, stop, |ready| sender.send((ready.amqp, ready.http)).unwrap()).await.unwrap();
         });
-        Server { http: ready.await.unwrap(), switch, running, _folder: folder }
+        let (amqp, http) = ready.await.unwrap();
+        Server { amqp, http, switch, running, _folder: folder }
     }
 
     /// Stops in good order; a server that cannot is a failed test.

@@ -13,7 +13,7 @@ use smallvec::smallvec;
 use std::sync::Arc;
 use vorrang_engine::command::{self, AcceptSession, Attach, Replay, Settle};
 use vorrang_engine::entity::EntityPath;
-use vorrang_engine::{Command, MailboxId, ReceiverId, Refusal, Timestamp};
+use vorrang_engine::{Command, MailboxId, ReceiverId, Refusal, Reply, Timestamp};
 use vorrang_log::Failure;
 
 impl Core {
@@ -138,6 +138,11 @@ impl Core {
         let command = match operation {
             Operation::Find { path, purpose } => {
                 self.find(id, tag, &path, purpose);
+                return Ok(());
+            }
+            Operation::Watch => {
+                self.watchers.add(id);
+                self.tell_after(self.writer.newest(), id, Event::Reply { tag, reply: Reply::Done });
                 return Ok(());
             }
             Operation::Ask(question) => {
@@ -271,6 +276,7 @@ impl Core {
     pub(super) fn close(&mut self, id: PeerId) -> Result<(), Failure> {
         let Some(mut peer) = self.peers.remove(&id) else { return Ok(()) };
         peer.flush();
+        self.watchers.remove(id);
         for (link, open) in &peer.links {
             self.endings.remove(&(open.until, id, *link));
             self.carry_out(&Command::Detach { receiver: id.receiver(*link) }, None)?;

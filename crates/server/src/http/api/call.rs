@@ -95,6 +95,11 @@ impl Call {
         })
     }
 
+    /// A number the path names.
+    pub(super) fn number(&self, name: &str) -> Result<u64, Failure> {
+        self.parsed(name, |text| text.parse().map_err(|_| "must be a whole number"))
+    }
+
     /// The body as it came.
     pub(super) async fn bytes(&mut self, bytes_max: usize) -> Result<bytes::Bytes, Failure> {
         let body = std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner));

@@ -26,8 +26,8 @@
 //! | `POST …/{mailbox}/replay` | [`ReplayRequest`](model::ReplayRequest) → lines of [`WorkReport`](model::WorkReport) |
 //! | `POST …/{mailbox}/purge` | [`PurgeRequest`](model::PurgeRequest) → lines of [`WorkReport`](model::WorkReport) |
 //! | `POST …/{mailbox}/reprioritise` | [`ReprioritiseRequest`](model::ReprioritiseRequest) → [`ReprioritiseReport`](model::ReprioritiseReport) |
-//! | `GET /api/connections`, `GET /api/connections/{id}` | [`Connection`](model::Connection) |
-//! | `DELETE /api/connections/{id}`, `DELETE /api/connections/{id}/links/{link}` | 204 |
+//! | `GET /api/connections?after&top`, `GET /api/connections/{id}` | [`Page`](model::Page) of [`Connection`](model::Connection), one of them |
+//! | `DELETE /api/connections/{id}` | 204 |
 //! | `GET /api/targets` | [`Page`](model::Page) of [`Target`](model::Target) |
 //! | `GET /api/definitions` | [`Definitions`](model::Definitions) |
 //! | `POST /api/definitions?prune&dryRun` | [`Definitions`](model::Definitions) → [`ApplyReport`](model::ApplyReport) |
@@ -38,10 +38,13 @@
 mod asker;
 mod call;
 mod complaint;
+mod connections;
 mod definitions;
 mod endpoint;
 mod entities;
+mod events;
 mod failure;
+mod feed;
 mod messages;
 pub mod model;
 mod openapi;
@@ -49,6 +52,7 @@ mod query;
 mod rules;
 mod sessions;
 mod table;
+mod targets;
 mod translation;
 mod workbench;
 
@@ -61,6 +65,8 @@ use axum::http::header::ALLOW;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, any, on};
+
+pub use self::feed::Feed;
 
 use self::call::Call;
 use self::endpoint::Endpoint;

@@ -1,5 +1,7 @@
 //! The `OpenAPI` 3.1 document, made from the table of endpoints and the types of the model.
 
+use std::sync::LazyLock;
+
 use axum::response::Response;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -22,7 +24,8 @@ const KEY: &str = "sharedAccessSignature";
 
 /// Answers with the document.
 pub(super) async fn document(_: Call) -> Result<Response, Failure> {
-    ok(&build())
+    static DOCUMENT: LazyLock<OpenApi> = LazyLock::new(build);
+    ok(&*DOCUMENT)
 }
 
 /// The document.

@@ -4,13 +4,13 @@ use axum::http::{Method, StatusCode};
 
 use super::endpoint::{Endpoint, Shape, named, page};
 use super::model::{
-    ApplyReport, Definitions, Entity, Explanation, Groups, Live, Message, Namespace, NewMessage, Properties,
-    PurgeRequest, ReplayRequest, ReprioritiseReport, ReprioritiseRequest, Rule, RuleDefinition, Sent,
-    Session, WorkReport,
+    ApplyReport, Connection, Definitions, Entity, Explanation, Groups, Live, Message, Namespace, NewMessage,
+    Properties, PurgeRequest, ReplayRequest, ReprioritiseReport, ReprioritiseRequest, Rule, RuleDefinition,
+    Sent, Session, Target, WorkReport,
 };
 use super::query::{Kind, Parameter};
 use super::workbench::{groups, purge, replay, reprioritise};
-use super::{definitions, entities, messages, openapi, rules, sessions};
+use super::{connections, definitions, entities, events, messages, openapi, rules, sessions, targets};
 
 const fn parameter(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
     Parameter { name, kind, help }
@@ -31,6 +31,10 @@ const BROWSE: [Parameter; 7] = [
 ];
 const SESSIONS: [Parameter; 2] = [
     parameter("after", Kind::Text, "only sessions whose names come after this one"),
+    parameter("top", Kind::Number(1, 999), "at most so many on a page; 100 unless told"),
+];
+const CONNECTIONS: [Parameter; 2] = [
+    parameter("after", Kind::Number(0, u64::MAX), "only connections that came after this one"),
     parameter("top", Kind::Number(1, 999), "at most so many on a page; 100 unless told"),
 ];
 const APPLY: [Parameter; 2] = [
@@ -57,6 +61,27 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .open(),
         Endpoint::new(Method::GET, "/api/namespace", "the namespace as a whole", by!(entities::namespace))
             .ok(named::<Namespace>),
+        Endpoint::new(
+            Method::GET,
+            "/api/$events",
+            "what happens, as server-sent events whose data is an Event",
+            by!(events::listen),
+        )
+        .answers(StatusCode::OK, "text/event-stream", None),
+        Endpoint::new(Method::GET, "/api/connections", "who is connected", by!(connections::list))
+            .query(&CONNECTIONS)
+            .ok(page::<Connection>),
+        Endpoint::new(Method::GET, "/api/connections/{id}", "one connection", by!(connections::show))
+            .ok(named::<Connection>),
+        Endpoint::new(Method::DELETE, "/api/connections/{id}", "closes it", by!(connections::close)).done(),
+        Endpoint::new(
+            Method::GET,
+            "/api/targets",
+            "how classes stand against their targets",
+            by!(targets::list),
+        )
+        .query(&[SKIP, TOP])
+        .ok(page::<Target>),
         list("/api/queues", "queues in the order of their names", by!(entities::queues)),
         list("/api/topics", "topics in the order of their names", by!(entities::topics)),
         list("/api/topics/{topic}/subscriptions", "a topic's subscriptions", by!(entities::subscriptions)),
