@@ -114,6 +114,25 @@ async fn a_key_of_an_entity_opens_that_entity_alone_and_only_as_far_as_it_goes()
 }
 
 #[tokio::test]
+async fn a_key_that_is_refused_is_not_repeated() {
+    let server = Server::start().await;
+    let planted = "planted-secret-7f3a";
+    let long = planted.repeat(30);
+    for (rights, key) in [("Send", long.as_str()), ("Rule", planted), ("", planted)] {
+        let body = format!(
+            "<QueueDescription><AuthorizationRules><AuthorizationRule><Rights><AccessRights>{rights}</AccessRights>\
+             </Rights><KeyName>k</KeyName><PrimaryKey>{key}</PrimaryKey></AuthorizationRule></AuthorizationRules>\
+             </QueueDescription>"
+        );
+        let answer = server.ask("PUT", "/q", &[], &body).await;
+        assert_eq!(answer.status, 400, "{rights}: {}", answer.body);
+        assert!(answer.body.contains("AuthorizationRules"), "{}", answer.body);
+        assert!(!answer.body.contains(planted), "{}", answer.body);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_has_its_code_and_names_the_thing() {
     let server = Server::start().await;
     assert_eq!(server.ask("PUT", "/q", &[], QUEUE).await.status, 201);
