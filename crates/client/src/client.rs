@@ -50,6 +50,8 @@ struct Inner {
     entity_path: Option<String>,
     endpoint: String,
     reply_queue: Option<String>,
+    credential: Credential,
+    tls: TlsOptions,
     coordinator: OnceCell<Coordinator>,
 }
 
@@ -198,6 +200,7 @@ impl ClientBuilder {
         let operation_time_out = self.operation_time_out;
         let entity_path = self.connection.entity_path.clone();
         let reply_queue = self.reply_queue.clone();
+        let (credential, tls) = (self.connection.credential.clone(), self.tls.clone());
         let setup = Arc::new(self.setup()?);
         let (connection, io) = driver::establish(&setup).await?;
         let (hub, inbox) = driver::channels();
@@ -205,7 +208,16 @@ impl ClientBuilder {
         // The task ends when the last handle is dropped or the client is closed, which waits for it.
         tokio::spawn(driver::run(setup, inbox, connection, io));
         let coordinator = OnceCell::new();
-        let inner = Inner { hub, operation_time_out, entity_path, endpoint, reply_queue, coordinator };
+        let inner = Inner {
+            hub,
+            operation_time_out,
+            entity_path,
+            endpoint,
+            reply_queue,
+            credential,
+            tls,
+            coordinator,
+        };
         Ok(Client { inner: Arc::new(inner) })
     }
 
@@ -385,6 +397,14 @@ impl Client {
             Err(Error::Closed) => Ok(()),
             other => other,
         }
+    }
+
+    pub(crate) fn credentials(&self) -> (Credential, TlsOptions) {
+        (self.inner.credential.clone(), self.inner.tls.clone())
+    }
+
+    pub(crate) fn operation_time_out(&self) -> Duration {
+        self.inner.operation_time_out
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -199,7 +199,8 @@ mod tests {
 
     #[test]
     fn conditions_become_variants_and_say_whether_trying_again_helps() {
-        let cases: [(&str, fn(&Error) -> bool, bool); 7] = [
+        type Case = (&'static str, fn(&Error) -> bool, bool);
+        let cases: [Case; 7] = [
             ("amqp:not-found", |error| matches!(error, Error::NotFound(_)), false),
             ("com.microsoft:message-lock-lost", |error| matches!(error, Error::LockLost(_)), false),
             ("com.microsoft:server-busy", |error| matches!(error, Error::ServerBusy(_)), true),

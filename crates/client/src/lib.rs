@@ -37,6 +37,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a client lives in real time")]
 
+pub mod admin;
 mod backoff;
 mod call;
 mod claim;

@@ -7,6 +7,7 @@
     reason = "a test that meets the unexpected shall stop, and lives in real time"
 )]
 
+mod admin;
 mod broker;
 mod calls;
 mod messages;

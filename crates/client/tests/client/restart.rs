@@ -56,7 +56,7 @@ async fn nothing_is_lost_silently_when_the_broker_restarts_under_load() {
                     seen.insert(number);
                     match outcome {
                         Ok(()) => {
-                            assert!(completed.insert(number), "{number} came back after its completion")
+                            assert!(completed.insert(number), "{number} came back after its completion");
                         }
                         Err(Error::Ambiguous | Error::LockLost(_)) => {}
                         Err(other) => panic!("{other}"),
