@@ -105,6 +105,16 @@ impl Connection {
         }
     }
 
+    /// The string for an AMQP client.
+    pub(crate) fn amqp_string(&self) -> String {
+        let (host, port) = &self.amqp;
+        let key = self.key.expose();
+        format!(
+            "Endpoint=sb://{host}:{port};SharedAccessKeyName={};SharedAccessKey={key};UseDevelopmentEmulator={}",
+            self.key_name, self.plain
+        )
+    }
+
     /// Reads a connection string. What is wrong with it is said without repeating its key.
     pub(crate) fn parse(text: &str) -> Result<Connection, Failure> {
         let wrong = |what: String| {

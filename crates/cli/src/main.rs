@@ -16,6 +16,7 @@ mod demo;
 mod doctor;
 mod entity;
 mod failure;
+mod line;
 mod logging;
 mod messages;
 mod output;
@@ -26,6 +27,7 @@ mod serve;
 mod settings;
 mod targets;
 mod top;
+mod transfer;
 mod watch;
 mod work;
 
@@ -66,6 +68,12 @@ enum Command {
     /// Create, list, show, update and delete rules of subscriptions
     #[command(subcommand)]
     Rule(rule::Command),
+    /// Send a message, or every line of a file
+    Send(transfer::Send),
+    /// Receive messages as lines of JSON
+    Receive(transfer::Receive),
+    /// Send a request and wait for its reply
+    Call(transfer::Call),
     /// Look at messages without receiving them
     Peek(messages::Peek),
     /// Say why a message waits and what is ahead of it
@@ -126,6 +134,9 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Topic(command) => entity::topic(command, &api()?, format),
         Command::Subscription(command) => entity::subscription(command, &api()?, format),
         Command::Rule(command) => rule::run(command, &api()?, format),
+        Command::Send(send) => transfer::send(&send, &connection.connection()?),
+        Command::Receive(receive) => transfer::receive(&receive, &connection.connection()?),
+        Command::Call(call) => transfer::call(&call, &connection.connection()?),
         Command::Peek(peek) => messages::peek(&peek, &api()?, format),
         Command::Explain(explain) => messages::explain(&explain, &api()?, format),
         Command::Reprioritise(change) => messages::reprioritise(&change, &api()?, format),

@@ -132,3 +132,15 @@ pub(crate) fn serve(folder: &Path) -> Command {
     command.args(["--amqp-port", "0", "--amqps-port", "0", "--http-port", "0", "--https-port", "0"]);
     command
 }
+
+/// Waits until something holds, looking again and again; stops the test when it never does.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let came = (0..200).any(|_| {
+        let holds = holds();
+        if !holds {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        holds
+    });
+    assert!(came, "it never came to be that {what}");
+}

@@ -1,0 +1,366 @@
+//! Every command against a real broker: what it does, what it says, and the number it ends with.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected shall stop")]
+
+mod support;
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use support::Broker;
+
+/// A broker and the way to run commands against it.
+struct Bench {
+    broker: Broker,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn start() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let broker = Broker::start_with(folder.path(), &["--dev"]);
+        Bench { broker, folder }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let http = self.broker.door("http");
+        let port = http.rsplit_once(':').unwrap().1.to_owned();
+        let text = format!(
+            "Endpoint=sb://{};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;\
+             UseDevelopmentEmulator=true;HttpPort={port}",
+            self.broker.door("amqp")
+        );
+        let mut command = vorrang(arguments);
+        command.env("VORRANG_CONNECTION_STRING", text).current_dir(self.folder.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns what it said.
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The same, for an answer in JSON.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let said = self.ok(&[&["--output", "json"], arguments].concat());
+        serde_json::from_str(&said).unwrap()
+    }
+
+    /// The number a failing command ends with, and what it says.
+    fn fails(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.run(arguments);
+        (output.status.code().unwrap(), text(&output))
+    }
+
+    fn send_lines(&self, entity: &str, lines: &str) -> String {
+        let mut child = self
+            .command(&["send", entity, "--file", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        text(&output)
+    }
+}
+
+/// The binary without anything of this machine's environment that would change what it does.
+fn vorrang(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vorrang"));
+    command.args(arguments).env_remove("VORRANG_PROFILE").env_remove("VORRANG_CONNECTION_STRING");
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8([output.stdout.clone(), output.stderr.clone()].concat()).unwrap()
+}
+
+#[test]
+fn entities_are_created_listed_shown_updated_and_deleted() {
+    let bench = Bench::start();
+    bench.ok(&[
+        "queue",
+        "create",
+        "orders",
+        "--max-delivery-count",
+        "3",
+        "--lock-duration",
+        "30s",
+        "--requires-session",
+        "--requires-duplicate-detection",
+    ]);
+    let shown = bench.json(&["queue", "show", "orders"]);
+    let properties = &shown["properties"];
+    assert_eq!(properties["lockDuration"], "PT30S");
+    assert_eq!(properties["maxDeliveryCount"], 3);
+    assert!(properties["requiresSession"] == true && properties["requiresDuplicateDetection"] == true);
+    let update = [
+        "queue",
+        "update",
+        "orders",
+        "--lock-duration",
+        "PT1M",
+        "--policy",
+        "aged:10s",
+        "--class",
+        "gold=8:10s",
+    ];
+    bench.ok(&[
+        &update[..],
+        &["--priority-rule", "gold=Tier = 'paying'", "--rescue-after", "1m", "--rescue-share", "0.2"],
+    ]
+    .concat());
+    let properties = bench.json(&["queue", "show", "orders"])["properties"].clone();
+    assert_eq!(properties["classes"][0]["targetWait"], "PT10S");
+    assert_eq!((&properties["policy"], &properties["agedStep"]), (&"aged".into(), &"PT10S".into()));
+    assert_eq!(properties["maxDeliveryCount"], 3, "what is not mentioned stays");
+    assert!(bench.ok(&["queue", "list"]).contains("orders"));
+    bench.ok(&["queue", "create", "orders", "--if-missing"]);
+    bench.ok(&["topic", "create", "events"]);
+    bench.ok(&["subscription", "create", "events", "high", "--filter", "Priority = 'High'"]);
+    assert!(bench.ok(&["rule", "list", "events", "high"]).contains("Priority = 'High'"));
+    bench.ok(&[
+        "rule",
+        "create",
+        "events",
+        "high",
+        "red",
+        "--correlation",
+        "label=red",
+        "--correlation",
+        "property:shop=7",
+    ]);
+    bench.ok(&["rule", "update", "events", "high", "red", "--filter", "a = 1", "--action", "SET b = 2"]);
+    assert_eq!(
+        bench.json(&["rule", "show", "events", "high", "red"])["definition"]["action"]["expression"],
+        "SET b = 2"
+    );
+    bench.ok(&["rule", "delete", "events", "high", "red"]);
+    bench.ok(&["subscription", "update", "events", "high", "--max-delivery-count", "5"]);
+    assert_eq!(bench.json(&["subscription", "show", "events", "high"])["properties"]["maxDeliveryCount"], 5);
+    assert_eq!(bench.json(&["subscription", "list", "events"]).as_array().unwrap().len(), 1);
+    bench.ok(&["topic", "update", "events", "--user-metadata", "a note"]);
+    assert_eq!(bench.json(&["topic", "show", "events"])["properties"]["userMetadata"], "a note");
+    bench.ok(&["topic", "list"]);
+    bench.ok(&["subscription", "delete", "events", "high"]);
+    bench.ok(&["topic", "delete", "events"]);
+    bench.ok(&["queue", "delete", "orders"]);
+    bench.ok(&["queue", "delete", "orders", "--if-exists"]);
+}
+
+#[test]
+fn messages_are_sent_peeked_explained_moved_up_received_and_sent_again() {
+    let bench = Bench::start();
+    bench.ok(&["queue", "create", "q"]);
+    let lines = "{\"body\":{\"text\":\"later\"},\"level\":1}\n{\"body\":{\"json\":{\"n\":1}},\"messageId\":\"m\",\"level\":4}\n";
+    assert!(bench.send_lines("q", lines).contains("2 messages sent"));
+    bench.ok(&[
+        "send",
+        "q",
+        "--body",
+        "first",
+        "--class",
+        "urgent",
+        "--property",
+        "shop=7",
+        "--subject",
+        "s",
+    ]);
+    let peeked = bench.ok(&["peek", "q", "--output", "json"]);
+    assert_eq!(peeked.lines().count(), 3, "{peeked}");
+    let sequence =
+        serde_json::from_str::<Value>(peeked.lines().next().unwrap()).unwrap()["sequenceNumber"].to_string();
+    assert!(bench.ok(&["explain", "q", &sequence]).contains("ahead at level"));
+    assert!(
+        bench
+            .ok(&["reprioritise", "q", "--sequence", &sequence, "--level", "200"])
+            .contains("1 messages got level 200")
+    );
+    bench.ok(&["pause", "q"]);
+    assert!(bench.ok(&["queue", "list"]).contains("paused"));
+    bench.ok(&["resume", "q"]);
+    bench.ok(&["top", "--once"]);
+    let file = bench.folder.path().join("out.jsonl").display().to_string();
+    assert!(bench.ok(&["receive", "q", "--file", &file, "--wait", "300ms"]).contains("3 messages received"));
+    let received = std::fs::read_to_string(&file).unwrap();
+    let bodies: Vec<Value> =
+        received.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["body"].clone()).collect();
+    assert_eq!(bodies[0]["text"], "later", "it was moved up: {received}");
+    assert_eq!(bodies[1]["text"], "first", "{received}");
+    assert_eq!(bodies[2]["json"]["n"], 1, "{received}");
+    assert!(
+        bench.ok(&["send", "q", "--file", &file]).contains("3 messages sent"),
+        "what was received can be sent"
+    );
+    assert_eq!(bench.ok(&["receive", "q", "--max", "2", "--wait", "300ms"]).lines().count(), 2);
+    assert_eq!(bench.json(&["queue", "show", "q"])["runtime"]["activeMessageCount"], 1);
+}
+
+#[test]
+fn sessions_dead_letters_connections_and_definitions_are_worked_with() {
+    let bench = Bench::start();
+    bench.ok(&["queue", "create", "s", "--requires-session"]);
+    bench.ok(&["send", "s", "--body", "x", "--session", "one"]);
+    assert!(bench.ok(&["session", "list", "s"]).contains("one"));
+    assert!(
+        bench.ok(&["receive", "s", "--next-session", "--wait", "500ms"]).contains("\"sessionId\":\"one\"")
+    );
+    let dead = ["--default-message-time-to-live", "1s", "--dead-lettering-on-message-expiration"];
+    bench.ok(&[&["queue", "create", "d"], &dead[..]].concat());
+    bench.ok(&["send", "d", "--body", "x"]);
+    support::until("the message is dead", || bench.ok(&["dlq", "list", "d"]).contains("TTLExpired"));
+    assert!(bench.ok(&["dlq", "list", "d", "--messages"]).contains("active"));
+    assert!(
+        bench.ok(&["dlq", "replay", "d", "--all", "--dry-run"]).contains("1 messages would be sent again")
+    );
+    bench.ok(&["queue", "create", "e"]);
+    assert!(bench.ok(&["dlq", "replay", "d", "--all", "--to", "e"]).contains("1 messages were sent again"));
+    assert!(bench.ok(&["dlq", "purge", "d", "--all"]).contains("0 messages were deleted"));
+    let file = bench.folder.path().join("definitions.json").display().to_string();
+    bench.ok(&["definitions", "export", "--file", &file]);
+    bench.ok(&["queue", "delete", "e"]);
+    assert!(bench.ok(&["definitions", "apply", &file, "--dry-run"]).contains("1 created"));
+    assert!(bench.ok(&["definitions", "apply", &file]).contains("1 created"));
+    assert!(bench.ok(&["definitions", "apply", &file]).contains("0 created"), "twice changes nothing");
+    bench.ok(&["queue", "create", "extra"]);
+    assert!(bench.ok(&["definitions", "apply", &file]).contains("1 not in the file"));
+    bench.ok(&["queue", "show", "extra"]);
+    assert!(bench.ok(&["definitions", "apply", &file, "--prune"]).contains("1 deleted"));
+    assert_eq!(bench.fails(&["queue", "show", "extra"]).0, 6);
+}
+
+#[test]
+fn what_goes_wrong_is_one_sentence_with_the_remedy_and_a_number_of_its_own() {
+    let bench = Bench::start();
+    bench.ok(&["queue", "create", "q"]);
+    let nobody = [
+        "--connection-string",
+        "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=hunter2;HttpPort=1;UseDevelopmentEmulator=true",
+    ];
+    let amqp = bench.broker.door("amqp");
+    let port = bench.broker.door("http").rsplit_once(':').unwrap().1.to_owned();
+    let wrong = format!(
+        "Endpoint=sb://{amqp};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=hunter2;HttpPort={port};UseDevelopmentEmulator=true"
+    );
+    let cases: Vec<(&str, Vec<&str>, i32, &str)> = vec![
+        ("an unknown flag", vec!["queue", "create", "x", "--lock-duraton", "30s"], 2, "--lock-duration"),
+        (
+            "a wrong value",
+            vec!["queue", "create", "x", "--lock-duration", "soon"],
+            2,
+            "allowed is a duration",
+        ),
+        ("nothing to change", vec!["queue", "update", "q"], 2, "name a property"),
+        ("no broker", [&["queue", "list"], &nobody[..]].concat(), 4, "vorrang serve --dev"),
+        (
+            "a refused key",
+            vec!["queue", "list", "--connection-string", &wrong],
+            5,
+            "check the connection string",
+        ),
+        (
+            "a refused key over AMQP",
+            vec!["send", "q", "--body", "x", "--connection-string", &wrong],
+            5,
+            "check the connection string",
+        ),
+        ("a missing queue", vec!["queue", "show", "absent"], 6, "absent"),
+        ("a missing queue to send to", vec!["send", "absent", "--body", "x"], 6, "queue list"),
+        ("a name that is taken", vec!["queue", "create", "q"], 7, "exists"),
+        ("a value out of bounds", vec!["queue", "create", "x", "--lock-duration", "1h"], 7, "300 s"),
+        (
+            "half a connection string",
+            vec!["queue", "list", "--connection-string", "Endpoint=sb://h"],
+            2,
+            "SharedAccessKeyName",
+        ),
+        ("a missing profile", vec!["queue", "list", "--profile", "nope"], 2, "profiles.toml"),
+    ];
+    for (case, arguments, number, remedy) in cases {
+        let (code, said) = bench.fails(&arguments);
+        assert_eq!(code, number, "{case}: {said}");
+        assert!(said.contains(remedy), "{case}: {said}");
+        assert!(!said.contains("hunter2"), "{case}: {said}");
+    }
+}
+
+#[test]
+fn nasty_names_go_through_and_do_not_reach_the_terminal_as_they_are() {
+    let bench = Bench::start();
+    for name in ["a/b/c", "orders~1", "-dash.", "größe", "日本", "a'b", "a;b", "%2e%2e", "a b"] {
+        let created = bench.run(&["queue", "create", "--", name]);
+        let code = created.status.code().unwrap();
+        if code == 0 {
+            assert_eq!(bench.json(&["queue", "show", "--", name])["name"], name);
+            bench.ok(&["send", "--body", "x", "--", name]);
+            assert_eq!(bench.ok(&["receive", "--wait", "300ms", "--", name]).lines().count(), 1, "{name}");
+            bench.ok(&["queue", "delete", "--", name]);
+        } else {
+            assert!(code == 7 || code == 6, "{name}: {}", text(&created));
+        }
+    }
+    for name in ["", "a?b", "a\nb", "\u{1b}[31mred", "../../etc/passwd", "$management", "a\\b", "x\u{202e}y"]
+    {
+        let (code, said) = bench.fails(&["queue", "show", "--", name]);
+        assert!(code == 6 || code == 7 || code == 4, "{name:?} {code}: {said}");
+        assert!(!said.contains('\u{1b}') && !said.contains('\u{202e}'), "{said:?}");
+    }
+    bench.ok(&["queue", "create", "q"]);
+    bench.ok(&["send", "q", "--body", "\u{1b}[2Jgone", "--subject", "a\nb"]);
+    assert!(!bench.ok(&["peek", "q"]).contains('\u{1b}'));
+}
+
+#[test]
+fn profiles_name_brokers_and_the_doctor_asks_the_one_that_runs() {
+    let bench = Bench::start();
+    let config = bench.folder.path().join("config");
+    std::fs::create_dir_all(config.join("vorrang")).unwrap();
+    let profile = format!(
+        "default = \"here\"\n[profile.here]\nhttp = \"{}\"\nconnection_string = \"Endpoint=sb://{};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\"\n",
+        bench.broker.door("http"),
+        bench.broker.door("amqp")
+    );
+    std::fs::write(config.join("vorrang/profiles.toml"), profile).unwrap();
+    let run = |arguments: &[&str]| {
+        vorrang(arguments).env("XDG_CONFIG_HOME", &config).current_dir(bench.folder.path()).output().unwrap()
+    };
+    assert!(run(&["queue", "list"]).status.success());
+    assert!(run(&["queue", "list", "--profile", "here"]).status.success());
+    let output = run(&["doctor", "--data-dir", "data"]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    for part in ["in use by a broker", "disk speed", "clock", "port AMQP", "is ready", "version"] {
+        assert!(said.contains(part), "{part} not in\n{said}");
+    }
+    assert!(!said.contains("SAS_KEY_VALUE"), "{said}");
+}
+
+#[test]
+fn a_request_without_a_worker_is_told_so_and_leaves_nothing_behind() {
+    let bench = Bench::start();
+    bench.ok(&["queue", "create", "work"]);
+    let (code, said) = bench.fails(&["call", "work", "--body", "ping", "--wait", "100ms"]);
+    assert!(code == 7 && said.contains("no reply"), "{code}: {said}");
+    assert_eq!(bench.json(&["queue", "list"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn completion_and_man_page_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = vorrang(&["completion", shell]).output().unwrap();
+        assert!(output.status.success() && text(&output).contains("reprioritise"), "{shell}");
+    }
+    let output = vorrang(&["man"]).output().unwrap();
+    assert!(output.status.success() && text(&output).contains(".SH"));
+}
