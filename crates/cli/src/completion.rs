@@ -19,7 +19,7 @@ pub(crate) struct Options {
 enum Shell {
     /// source <(vorrang completion bash)
     Bash,
-    /// vorrang completion zsh > "${fpath[1]}/_vorrang"
+    /// vorrang completion zsh > ~/.zfunc/_vorrang
     Zsh,
     /// vorrang completion fish > ~/.config/fish/completions/vorrang.fish
     Fish,

@@ -20,7 +20,7 @@ pub(crate) fn run(given: &Given) -> Outcome {
         .context("cannot start the network threads")?;
     let served: Result<()> = runtime.block_on(async {
         let stop = stop_on_signals()?;
-        vorrang_server::serve(config.settings, stop, announce).await?;
+        vorrang_server::serve(config.settings, stop, |ready, _| announce(ready)).await?;
         Ok(())
     });
     Ok(served?)

@@ -116,8 +116,6 @@ pub struct Ready {
     pub root_key: String,
     /// Whether an emulator configuration was applied.
     pub emulator: bool,
-    /// What is behind the doors, for a program that runs the server inside itself.
-    pub broker: Broker,
 }
 
 /// The four doors, open and waiting.
@@ -132,7 +130,14 @@ struct Doors {
 const NAMESPACE: &str = "sbemulatorns";
 
 /// Runs the broker until `stop`, calling `on_ready` once clients can connect.
-pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Ready)) -> Result<(), Error> {
+///
+/// What is behind the doors is shown to `on_ready` too, for a program that runs the server inside itself. Whoever keeps
+/// a clone of it keeps the data directory locked, stopped or not.
+pub async fn serve(
+    settings: Settings,
+    mut stop: Stop,
+    on_ready: impl FnOnce(&Ready, &Broker),
+) -> Result<(), Error> {
     let folder = settings.data_dir.clone();
     fs::create_dir_all(&folder).map_err(|source| Error::DataDirectory { path: folder.clone(), source })?;
     let disk = RealDisk::open(&folder).map_err(|source| Error::Disk { path: folder.clone(), source })?;
@@ -162,7 +167,7 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
         metrics_open: settings.danger_open_metrics,
     });
     let doors = open_doors(&settings, &watch).await?;
-    let ready = ready(&doors, root_key, settings.emulator_config.is_some(), &broker)?;
+    let ready = ready(&doors, root_key, settings.emulator_config.is_some())?;
     let shared = Arc::new(Shared {
         container: format!("vorrang-{:016x}", seed()),
         limits: Limits::default(),
@@ -181,7 +186,7 @@ pub async fn serve(settings: Settings, mut stop: Stop, on_ready: impl FnOnce(&Re
     });
     let mut serving = serve_doors(doors, &settings, &shared, &site, &acceptor);
     serving.spawn(sampler::run(Caller::operator(&broker)?, Arc::clone(&watch.targets), inner_stop));
-    on_ready(&ready);
+    on_ready(&ready, &broker);
     let failed = tokio::select! {
         () = stop.requested() => None,
         reason = operator.stopped() => Some(reason),
@@ -253,7 +258,7 @@ async fn open_doors(settings: &Settings, watch: &Watch) -> Result<Doors, BindErr
     })
 }
 
-fn ready(doors: &Doors, root_key: String, emulator: bool, broker: &Broker) -> Result<Ready, Error> {
+fn ready(doors: &Doors, root_key: String, emulator: bool) -> Result<Ready, Error> {
     Ok(Ready {
         amqp: doors.amqp.address().map_err(Error::Address)?,
         amqps: doors.amqps.address().map_err(Error::Address)?,
@@ -261,7 +266,6 @@ fn ready(doors: &Doors, root_key: String, emulator: bool, broker: &Broker) -> Re
         https: doors.https.address().map_err(Error::Address)?,
         root_key,
         emulator,
-        broker: broker.clone(),
     })
 }
 

@@ -47,7 +47,9 @@ async fn main() {
     let (switch, stop) = StopSwitch::new();
     let (told, ready) = oneshot::channel();
     let broker = tokio::spawn(async move {
-        vorrang_server::serve(settings, stop, |ready| told.send(ready.amqp.port()).unwrap()).await.unwrap();
+        vorrang_server::serve(settings, stop, |ready, _| told.send(ready.amqp.port()).unwrap())
+            .await
+            .unwrap();
     });
     let port = ready.await.unwrap();
     throughput(port, messages).await;

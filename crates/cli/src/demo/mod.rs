@@ -67,7 +67,7 @@ async fn with_broker<Show: Future<Output = Result<(), Error>>>(
     let (told, ready) = oneshot::channel();
     let broker = tokio::spawn(async move {
         // Nobody waits for the port any more if the demonstration was cut short.
-        let announce = |ready: &vorrang_server::Ready| {
+        let announce = |ready: &vorrang_server::Ready, _: &_| {
             let _ = told.send(ready.amqp.port());
         };
         vorrang_server::serve(settings, stop, announce).await

@@ -40,7 +40,7 @@ pub(crate) struct Options {
 /// Which pools there are; a file replaces all of these.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// A TOML file with one [[pool]] for each pool, instead of the flags
+    /// A TOML file with a table for each pool, instead of the flags
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
     /// A queue, or TOPIC/Subscriptions/NAME; given several times, the most important first

@@ -60,7 +60,6 @@ impl Broker {
             http: self.ready.http.port(),
             https: self.ready.https.port(),
         };
-        self.folder = move_house(self.folder.path());
         let (running, ready) = run(self.folder.path(), ports).await;
         self.running = Some(running);
         self.ready = ready;
@@ -114,31 +113,10 @@ async fn run(folder: &Path, ports: Ports) -> (Running, Ready) {
     let (switch, stop) = StopSwitch::new();
     let (told, ready) = oneshot::channel();
     let task = tokio::spawn(async move {
-        let serving = vorrang_server::serve(settings, stop, |ready| {
+        let serving = vorrang_server::serve(settings, stop, |ready, _| {
             told.send(ready.clone()).unwrap();
         });
         serving.await.unwrap();
     });
     (Running { switch, task }, ready.await.unwrap())
-}
-
-/// The same files in a new folder. A stopped broker may hold its lock file until the process ends, which this one does
-/// not.
-fn move_house(from: &Path) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    link_all(from, folder.path());
-    folder
-}
-
-fn link_all(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let (path, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type().unwrap().is_dir() {
-            std::fs::create_dir(&target).unwrap();
-            link_all(&path, &target);
-        } else if entry.file_name() != "lock" {
-            std::fs::hard_link(&path, &target).unwrap();
-        }
-    }
 }

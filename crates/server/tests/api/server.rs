@@ -44,7 +44,7 @@ impl Server {
         let (switch, stop) = StopSwitch::new();
         let (sender, ready) = oneshot::channel();
         let running = tokio::spawn(async move {
-            serve(settings, stop, |ready| sender.send((ready.amqp, ready.http)).unwrap()).await.unwrap();
+            serve(settings, stop, |ready, _| sender.send((ready.amqp, ready.http)).unwrap()).await.unwrap();
         });
         let (amqp, http) = ready.await.unwrap();
         Server { amqp, http, switch, running, _folder: folder }

@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use vorrang_broker::access::token;
+use vorrang_broker::shard::Broker;
 use vorrang_engine::entity::authorization::Secret;
 use vorrang_server::settings::{Ports, Settings};
 use vorrang_server::stop::StopSwitch;
@@ -35,7 +36,7 @@ impl Server {
         let (switch, stop) = StopSwitch::new();
         let (sender, ready) = oneshot::channel();
         let running = tokio::spawn(async move {
-            let tell = |ready: &Ready| sender.send(ready.http).unwrap();
+            let tell = |ready: &Ready, _: &Broker| sender.send(ready.http).unwrap();
             serve(settings, stop, tell).await.unwrap();
         });
         Server { http: ready.await.unwrap(), switch, running, _folder: folder }

@@ -76,16 +76,15 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
-            let served = runtime.block_on(serve(settings, stop, move |ready| {
-                sender.send(Ok(ready.clone())).unwrap();
+            let served = runtime.block_on(serve(settings, stop, move |ready, broker| {
+                sender.send(Ok((ready.clone(), Caller::operator(broker).unwrap()))).unwrap();
             }));
             if let Err(error) = served {
                 // Nobody may be waiting any more.
                 let _ = failed.send(Err(error.to_string()));
             }
         });
-        let ready: Ready = receiver.recv().unwrap()?;
-        let operator = Caller::operator(&ready.broker).unwrap();
+        let (ready, operator): (Ready, Caller) = receiver.recv().unwrap()?;
         let asking = tokio::runtime::Builder::new_current_thread().build().unwrap();
         Ok(Server { ready, operator: Some(operator), asking, switch, thread: Some(thread), folder: None })
     }

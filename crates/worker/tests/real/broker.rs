@@ -93,7 +93,7 @@ async fn run(folder: &Path, amqp: u16) -> ((StopSwitch, JoinHandle<()>), Ready) 
     let (switch, stop) = StopSwitch::new();
     let (told, ready) = oneshot::channel();
     let task = tokio::spawn(async move {
-        let serving = vorrang_server::serve(settings, stop, |ready| told.send(ready.clone()).unwrap());
+        let serving = vorrang_server::serve(settings, stop, |ready, _| told.send(ready.clone()).unwrap());
         serving.await.unwrap();
     });
     ((switch, task), ready.await.unwrap())
