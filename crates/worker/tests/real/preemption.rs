@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use vorrang_client::{Message, Received};
 use vorrang_worker::plan::slots::{Guards, Preemptible};
 use vorrang_worker::pool::Preemption;
@@ -94,8 +94,10 @@ async fn a_handler_that_is_asked_to_yield_goes_on_from_its_checkpoint_without_co
     send(&client, "work", &[("low", 1)]).await;
     let mut reports = Reports::new();
     let to = reports.sender();
+    // A request is withdrawn when a slot is free before it was heard; so the urgent task waits for it to be heard.
+    let heard = Arc::new(Notify::new());
     let handler = move |context: Context, message: Received| {
-        let to = to.clone();
+        let (to, heard) = (to.clone(), Arc::clone(&heard));
         async move {
             let from = context
                 .checkpoint()
@@ -104,7 +106,11 @@ async fn a_handler_that_is_asked_to_yield_goes_on_from_its_checkpoint_without_co
                 .unwrap();
             if context.level() < 7 && context.checkpoint().is_none() {
                 context.yield_requested().await;
+                heard.notify_one();
                 return Outcome::Suspend(Checkpoint("row 5".into()));
+            }
+            if context.level() >= 7 {
+                heard.notified().await;
             }
             Outcome::Complete
         }
