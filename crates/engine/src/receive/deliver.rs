@@ -115,9 +115,13 @@ impl State {
         if receiver.credit == 0 {
             // Messages that crossed the drain, or the client itself, left nothing: it is answered all the same.
         } else if let Some(session) = self.sessions.get(receiver.session) {
+            if session.lock.is_none_or(|lock| lock.until <= now) {
+                // Other things were due before it: it ends here, or its holder would stay in line for nothing.
+                self.expire_session(now, receiver.session, outcome);
+                return;
+            }
             let held = self.mailboxes.get(&session.mailbox).is_none_or(|mailbox| mailbox.held);
-            let alive = session.lock.is_some_and(|lock| now < lock.until);
-            let head = session.head(&self.records).filter(|_| alive && !held);
+            let head = session.head(&self.records).filter(|_| !held);
             if let Some(record) = head.and_then(|head| self.records.get(head)) {
                 if self.is_expired(now, record) {
                     self.expire(now, record, None, false, outcome);

@@ -223,3 +223,20 @@ fn too_many_sessions_refuse_the_send_and_the_accept() {
     send(&mut trial, "a2", "a", 4);
     accept(&mut trial, 1, Some(""), 0).unwrap_err();
 }
+
+#[test]
+fn a_lock_that_is_over_ends_with_the_delivery_it_prevents() {
+    let mut trial = sessions(Limits::default());
+    send(&mut trial, "a1", "a", 4);
+    accept(&mut trial, 1, Some("a"), 0).unwrap();
+    // So much else is due that the session's own deadline has not had its turn.
+    trial.now = trial.now.after(Span::seconds(30));
+    trial.step(&Command::Credit { receiver: ReceiverId(1), credit: 1, drain: false }).unwrap();
+    assert!(trial.state.has_deliverable());
+    let effects = trial.step(&Command::Deliver).unwrap();
+    let lost = |effect: &Effect| {
+        matches!(effect, Effect::Detach { receiver: ReceiverId(1), refusal: Refusal::SessionLockLost { .. } })
+    };
+    assert!(effects.iter().any(lost), "{effects:?}");
+    assert!(!trial.state.has_deliverable());
+}
