@@ -71,6 +71,7 @@ fn messages(history: &History, digest: &Digest) -> Vec<String> {
 fn sessions(history: &History, digest: &Digest) -> Vec<String> {
     let mut held: BTreeMap<(MailboxId, String), (LinkId, Timestamp)> = BTreeMap::new();
     let mut ended: BTreeSet<LinkId> = BTreeSet::new();
+    let mut gone = BTreeSet::new();
     let mut broken = Vec::new();
     let asked = |id: &CallId| digest.calls.get(id).map(|asked| (asked.peer, &asked.call));
     for entry in &history.entries {
@@ -80,7 +81,10 @@ fn sessions(history: &History, digest: &Digest) -> Vec<String> {
                 ended.insert(*link);
                 held.retain(|_, (holder, _)| holder != link);
             }
-            What::Closed { peer } => held.retain(|_, ((holder, _), _)| holder != peer),
+            What::Closed { peer } => {
+                gone.insert(*peer);
+                held.retain(|_, ((holder, _), _)| holder != peer);
+            }
             What::Return { id, outcome: Outcome::Until(until) } => {
                 if let Some((_, Call::RenewSession { mailbox, session })) = asked(id)
                     && let Some((_, known)) = held.get_mut(&(*mailbox, session.clone()))
@@ -92,7 +96,7 @@ fn sessions(history: &History, digest: &Digest) -> Vec<String> {
                 let Some((peer, Call::Accept { mailbox, link })) = asked(id) else { continue };
                 let (Some(rules), link) = (history.rules(*mailbox), (peer, *link)) else { continue };
                 // Given up before the answer was out: whoever is told first may hold it by now.
-                if ended.contains(&link) {
+                if ended.contains(&link) || gone.contains(&peer) {
                     continue;
                 }
                 let key = (*mailbox, session.clone());
