@@ -169,7 +169,10 @@ impl Api {
                     self.connection.key_name
                 ))
             }
-            404 if problem.is_some() => Failure::NotFound(detail),
+            404 if problem.is_some() => Failure::NotFound(format!(
+                "{}; `vorrang queue list` and `vorrang topic list` show what there is",
+                detail.trim_end_matches('.')
+            )),
             404 => Failure::Unreachable(format!(
                 "what answers at {} is not this version of vorrang; say where the broker is with --http",
                 self.connection.http

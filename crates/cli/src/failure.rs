@@ -51,7 +51,16 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Other(error) => write!(f, "{error:#}"),
+            Failure::Other(error) => {
+                // Our own errors name their cause in their own words; nothing is said twice.
+                let mut said = error.to_string();
+                for cause in error.chain().skip(1).map(ToString::to_string) {
+                    if !said.contains(&cause) {
+                        said = format!("{said}: {cause}");
+                    }
+                }
+                f.write_str(&said)
+            }
             Failure::Config(problems) => {
                 let count = problems.0.len();
                 let mistakes = if count == 1 { "mistake" } else { "mistakes" };

@@ -27,7 +27,7 @@ fn a_second_broker_on_the_same_data_is_refused_and_the_first_lives_on() {
     let second = serve(folder.path()).arg("--dev").output().unwrap();
     let text = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success());
-    assert!(text.contains("another process is using this data directory"), "{text}");
+    assert_eq!(text.matches("another process is using this data directory; stop it").count(), 1, "{text}");
     assert_eq!(first.stop(), Some(0), "a stop that was asked for is a success");
 }
 

@@ -57,7 +57,8 @@ impl RealDisk {
                     action: "lock",
                     target: path.display().to_string(),
                     trouble: Trouble::Locked,
-                    text: "another process is using this data directory".to_owned(),
+                    text: "another process is using this data directory; stop it, or use another directory"
+                        .to_owned(),
                 });
             }
             Err(error) => return Err(failed("lock")(error)),

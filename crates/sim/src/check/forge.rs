@@ -158,6 +158,10 @@ impl Forge {
         self.done(link, Call::Accept { mailbox: MAIN, link }, outcome);
     }
 
+    pub(crate) fn closed(&mut self, peer: u32) {
+        self.add(What::Closed { peer });
+    }
+
     pub(crate) fn link_ended(&mut self, link: u32) {
         self.add(What::LinkEnded { link: (link, link) });
     }

@@ -168,4 +168,15 @@ mod tests {
         forge.accepted(3, "a");
         forge.keeps("S4");
     }
+
+    #[test]
+    fn a_session_told_to_a_connection_that_has_closed_is_free_for_others_and_for_one_of_them_only() {
+        let mut forge = Forge::new();
+        forge.closed(1);
+        forge.accepted(1, "a");
+        forge.accepted(2, "a");
+        forge.keeps("S4");
+        forge.accepted(3, "a");
+        forge.breaks("S4");
+    }
 }

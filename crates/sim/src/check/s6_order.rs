@@ -122,6 +122,21 @@ fn inversions(firsts: &[First<'_>], accepted: &BTreeMap<u64, (Timestamp, u64)>) 
 #[cfg(test)]
 mod tests {
     use crate::check::forge::Forge;
+    use crate::history::Wish;
+
+    #[test]
+    fn a_selector_may_pass_over_what_lies_on_disk_but_levels_stay_what_they_are() {
+        let mut forge = Forge::new();
+        forge.wishes(Wish { kind: Some(1), ..Wish::default() });
+        forge.sent(1);
+        forge.sent(2);
+        forge.delivered(2, 0);
+        forge.delivered(1, 0);
+        forge.keeps("S6");
+        forge.sent(3);
+        forge.delivered_with(3, 0, |seen| seen.level = 9);
+        forge.breaks("S6");
+    }
 
     #[test]
     fn the_second_message_comes_before_the_first() {
