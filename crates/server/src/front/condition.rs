@@ -16,6 +16,7 @@ pub(crate) mod name {
     pub(crate) const ARGUMENT_ERROR: &str = "com.microsoft:argument-error";
     pub(crate) const ARGUMENT_OUT_OF_RANGE: &str = "com.microsoft:argument-out-of-range";
     pub(crate) const DECODE_ERROR: &str = "amqp:decode-error";
+    pub(crate) const DETACH_FORCED: &str = "amqp:link:detach-forced";
     pub(crate) const ENTITY_ALREADY_EXISTS: &str = "com.microsoft:entity-already-exists";
     pub(crate) const ENTITY_DISABLED: &str = "com.microsoft:entity-disabled";
     pub(crate) const INTERNAL_ERROR: &str = "amqp:internal-error";

@@ -21,7 +21,7 @@ use vorrang_broker::shard::{Connection, Stopped};
 use vorrang_engine::Timestamp;
 
 use super::door::{Door, Now, Shared};
-use crate::registry::{Client, Entered};
+use crate::registry::{Client, Entered, Wish};
 use crate::stop::Stop;
 use crate::transport::Transport;
 
@@ -100,8 +100,8 @@ enum Woken {
     Events,
     Deadline,
     Stop,
-    /// Somebody wants this connection closed.
-    Close,
+    /// Somebody wants something of this connection.
+    Wished,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
@@ -144,7 +144,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
                 Woken::Events => {}
                 Woken::Deadline => self.on_time(),
                 Woken::Stop => return self.say_goodbye("the broker is stopping").await,
-                Woken::Close => return self.say_goodbye("the connection was closed by an operator").await,
+                Woken::Wished => {
+                    for wish in self.client.take_wishes() {
+                        match wish {
+                            Wish::Close(reason) => return self.say_goodbye(reason).await,
+                            Wish::Cut => return Ok(()),
+                            Wish::Detach(link, reason) => self.door.force_detach(link, reason),
+                        }
+                    }
+                }
             }
         }
     }
@@ -201,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             biased;
             () = stop.requested() => Ok(Woken::Stop),
             () = self.letterbox.arrived.notified() => Ok(Woken::Events),
-            () = self.client.asked_to_close() => Ok(Woken::Close),
+            () = self.client.asked() => Ok(Woken::Wished),
             read = self.stream.read_buf(&mut self.input), if reads => read.map(Woken::Read),
             () = time_up => Ok(Woken::Deadline),
         }

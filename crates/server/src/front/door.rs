@@ -20,7 +20,7 @@ use vorrang_engine::Timestamp;
 use super::attach::{Plan, Ready};
 use super::condition;
 use super::coordinator::Discharging;
-use super::links::{Handed, Links, Role};
+use super::links::{Entry, Handed, Links, Role};
 use super::management::Waiting;
 use super::order::Order;
 use super::pending::{Quick, Slow};
@@ -176,6 +176,16 @@ impl Door {
     pub fn close(&mut self, reason: &str) {
         // A connection that is closing already needs no second reason.
         let _ = self.amqp.close(Some(Error::new("amqp:connection:forced", reason)));
+    }
+
+    /// Ends a link because somebody wants it ended, by the number others know it by; clients make a new one on
+    /// this condition.
+    pub fn force_detach(&mut self, number: u64, reason: &str) {
+        let is_it = |entry: &&Entry| entry.watched.as_ref().is_some_and(|watched| watched.id() == number);
+        // The client may have detached it meanwhile.
+        let Some(entry) = self.links.iter().find(is_it) else { return };
+        let (link, text) = (entry.id, format!("The link '{}' is force detached: {reason}.", entry.name));
+        self.detach(link, Error::new(condition::name::DETACH_FORCED, text));
     }
 
     /// When to [check the claims](Door::check_claims) again.

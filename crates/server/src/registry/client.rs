@@ -30,7 +30,19 @@ pub struct Client {
     pub bytes_in: Counter,
     /// Bytes written to it.
     pub bytes_out: Counter,
-    close: Notify,
+    wishes: Mutex<Vec<Wish>>,
+    wished: Notify,
+}
+
+/// What somebody else wants of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// That it ends in good order, for this reason.
+    Close(&'static str),
+    /// That it ends without a word, as if the network had failed.
+    Cut,
+    /// That this link of it ends, for this reason.
+    Detach(u64, &'static str),
 }
 
 /// What a link is for.
@@ -131,7 +143,8 @@ impl Client {
             next_link: AtomicU64::new(1),
             bytes_in: Counter::default(),
             bytes_out: Counter::default(),
-            close: Notify::new(),
+            wishes: Mutex::default(),
+            wished: Notify::new(),
         }
     }
 
@@ -203,13 +216,37 @@ impl Client {
         }
     }
 
-    pub(super) fn ask_to_close(&self) {
-        self.close.notify_one();
+    /// The link of this number, if it carries messages; others are the protocol's own.
+    #[must_use]
+    pub fn link(&self, id: u64) -> Option<Arc<ClientLink>> {
+        self.lock().get(&id).filter(|link| link.carries_messages()).cloned()
     }
 
-    /// Ends when somebody wants the connection closed.
-    pub async fn asked_to_close(&self) {
-        self.close.notified().await;
+    /// Its links that carry messages.
+    #[must_use]
+    pub fn links(&self) -> Vec<Arc<ClientLink>> {
+        self.lock().values().filter(|link| link.carries_messages()).cloned().collect()
+    }
+
+    /// Asks something of the connection. What is asked for already is not asked for twice, so that no more
+    /// waits than a wish for each link.
+    pub fn ask(&self, wish: Wish) {
+        let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wishes.contains(&wish) {
+            wishes.push(wish);
+        }
+        drop(wishes);
+        self.wished.notify_one();
+    }
+
+    /// Ends when somebody asked something of the connection.
+    pub async fn asked(&self) {
+        self.wished.notified().await;
+    }
+
+    /// What was asked of it since this was last called.
+    pub fn take_wishes(&self) -> Vec<Wish> {
+        std::mem::take(&mut *self.wishes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<ClientLink>>> {
@@ -218,6 +255,28 @@ impl Client {
 }
 
 impl ClientLink {
+    /// Its number in the connection.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The name the client gave it, cut if it is long.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The entity, or several in the order they are served.
+    #[must_use]
+    pub fn entity(&self) -> &str {
+        &self.entity
+    }
+
+    fn carries_messages(&self) -> bool {
+        matches!(self.kind, LinkKind::Sender | LinkKind::Receiver)
+    }
+
     /// How many more messages may pass.
     pub fn set_credit(&self, credit: u32) {
         self.credit.store(credit, Ordering::Relaxed);
@@ -270,5 +329,21 @@ mod tests {
         assert_eq!(links, [(8, 2), (0, 1)]);
         client.detached(&link);
         assert_eq!(client.view().links.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_of_a_connection_is_kept_until_it_looks_and_only_once() {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 4_000));
+        let client = Client::new(ClientId(1), peer, Transport::Plain, Timestamp(5));
+        let link = client.attached("one", LinkKind::Receiver, "orders", Timestamp(6));
+        let node = client.attached("two", LinkKind::Requests, "$cbs", Timestamp(6));
+        for _ in 0..1_000 {
+            client.ask(Wish::Detach(link.id(), "why"));
+        }
+        client.ask(Wish::Close("why"));
+        client.asked().await;
+        assert_eq!(client.take_wishes(), [Wish::Detach(link.id(), "why"), Wish::Close("why")]);
+        assert_eq!(client.take_wishes(), []);
+        assert!(client.link(link.id()).is_some() && client.link(node.id()).is_none());
     }
 }

@@ -7,7 +7,7 @@
 mod client;
 mod totals;
 
-pub use client::{Client, ClientLink, LinkKind, LinkView, View};
+pub use client::{Client, ClientLink, LinkKind, LinkView, View, Wish};
 pub use totals::Totals;
 
 use std::collections::BTreeMap;
@@ -78,15 +78,6 @@ impl Registry {
     #[must_use]
     pub fn find(&self, id: ClientId) -> Option<Arc<Client>> {
         self.lock().get(&id).cloned()
-    }
-
-    /// Asks a connection to close; false if there is none of this number.
-    pub fn close(&self, id: ClientId) -> bool {
-        let client = self.find(id);
-        if let Some(client) = &client {
-            client.ask_to_close();
-        }
-        client.is_some()
     }
 
     /// How many there are.
@@ -206,15 +197,5 @@ mod tests {
         assert_eq!(told, [(1, true), (2, true), (1, false), (2, false)]);
         let opened = |transport| registry.totals().opened(transport).read();
         assert_eq!((opened(Transport::Plain), opened(Transport::Tls)), (1, 1));
-    }
-
-    #[tokio::test]
-    async fn one_is_asked_to_close_by_its_number() {
-        let registry = Arc::new(Registry::default());
-        let entered = registry.enter(peer(), Transport::Plain, Timestamp(1));
-        assert!(!registry.close(ClientId(99)));
-        assert!(registry.close(ClientId(1)));
-        // The wish is kept for one who was busy when it came.
-        entered.client().asked_to_close().await;
     }
 }

@@ -11,6 +11,7 @@
 )]
 
 mod client;
+mod http;
 mod links;
 mod message;
 mod nodes;
@@ -29,4 +30,5 @@ mod i_transactions;
 mod j_entities;
 mod k_rules;
 mod matrix;
+mod operators;
 mod table;

@@ -7,7 +7,7 @@ use super::events::may_observe;
 use super::failure::Failure;
 use super::model::{Connection, Link, LinkRole, Page};
 use crate::date;
-use crate::registry::{ClientId, LinkKind, LinkView, View};
+use crate::registry::{ClientId, LinkKind, LinkView, View, Wish};
 use crate::transport::Transport;
 
 /// Connections on one page, unless the query says otherwise.
@@ -38,7 +38,23 @@ pub(super) async fn show(call: Call) -> Result<Response, Failure> {
 pub(super) async fn close(call: Call) -> Result<Response, Failure> {
     let id = call.number("id")?;
     may_observe(&call.asker()?).await?;
-    if call.site.watch.registry.close(ClientId(id)) { Ok(done()) } else { Err(missing(id)) }
+    let client = call.site.watch.registry.find(ClientId(id)).ok_or_else(|| missing(id))?;
+    client.ask(Wish::Close("the connection was closed by an operator"));
+    Ok(done())
+}
+
+/// Closes one link of a connection: its client is told that it was detached by force, and may attach again.
+pub(super) async fn close_link(call: Call) -> Result<Response, Failure> {
+    let (id, link) = (call.number("id")?, call.number("link")?);
+    may_observe(&call.asker()?).await?;
+    let client = call.site.watch.registry.find(ClientId(id)).ok_or_else(|| missing(id))?;
+    let found = client.link(link).ok_or_else(|| {
+        let detail =
+            format!("connection {id} has no link {link}; GET /api/connections/{id} lists those it has");
+        Failure::not_found(detail)
+    })?;
+    client.ask(Wish::Detach(found.id(), "it was closed by an operator"));
+    Ok(done())
 }
 
 fn missing(id: u64) -> Failure {

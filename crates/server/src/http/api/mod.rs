@@ -27,7 +27,7 @@
 //! | `POST …/{mailbox}/purge` | [`PurgeRequest`](model::PurgeRequest) → lines of [`WorkReport`](model::WorkReport) |
 //! | `POST …/{mailbox}/reprioritise` | [`ReprioritiseRequest`](model::ReprioritiseRequest) → [`ReprioritiseReport`](model::ReprioritiseReport) |
 //! | `GET /api/connections?after&top`, `GET /api/connections/{id}` | [`Page`](model::Page) of [`Connection`](model::Connection), one of them |
-//! | `DELETE /api/connections/{id}` | 204 |
+//! | `DELETE /api/connections/{id}`, `DELETE /api/connections/{id}/links/{link}` | 204 |
 //! | `GET /api/targets` | [`Page`](model::Page) of [`Target`](model::Target) |
 //! | `GET /api/definitions` | [`Definitions`](model::Definitions) |
 //! | `POST /api/definitions?prune&dryRun` | [`Definitions`](model::Definitions) → [`ApplyReport`](model::ApplyReport) |

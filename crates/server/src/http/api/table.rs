@@ -75,6 +75,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .ok(named::<Connection>),
         Endpoint::new(Method::DELETE, "/api/connections/{id}", "closes it", by!(connections::close)).done(),
         Endpoint::new(
+            Method::DELETE,
+            "/api/connections/{id}/links/{link}",
+            "closes one of its links; the connection lives on",
+            by!(connections::close_link),
+        )
+        .done(),
+        Endpoint::new(
             Method::GET,
             "/api/targets",
             "how classes stand against their targets",
