@@ -412,7 +412,11 @@ impl Log {
         let left = on_disk(Ring::left_bytes(&self.next_place()));
         let set_aside = self.supply.set_aside_bytes().saturating_add(left);
         let used = on_disk(self.supply.count()).saturating_mul(self.options.segment_bytes);
-        self.gauge.permit(appending, &self.options, set_aside, used)
+        let permitted = self.gauge.permit(appending, &self.options, set_aside, used);
+        if appending == Appending::Growing {
+            self.supply.note_disk(matches!(permitted, Err(NoRoom::Disk { .. })));
+        }
+        permitted
     }
 
     /// Does the background work here and now; for logs without threads.

@@ -45,6 +45,8 @@ struct State {
     next_spare: u32,
     /// Segments below this number are not needed by any kept snapshot.
     covered_below: u32,
+    /// Whether the disk was too full for the backlog to grow when last asked.
+    disk_short: bool,
 }
 
 #[derive(Debug)]
@@ -65,8 +67,10 @@ pub struct Pressure {
     pub segment_bytes: u64,
     /// The oldest segment still holding live records, when the ring runs short: move them.
     pub evacuate: Option<Region>,
-    /// Released segments wait only for a newer snapshot to cover them.
+    /// Released segments wait only for a newer snapshot to cover them, and the ring or the disk runs short.
     pub snapshot_wanted: bool,
+    /// The disk is too full for the backlog to grow: segments that hold little should be emptied.
+    pub disk_short: bool,
 }
 
 /// What a step of upkeep found to do.
@@ -202,6 +206,11 @@ impl Supply {
         state.covered_below = state.covered_below.max(number);
     }
 
+    /// Notes whether the disk is too full for the backlog to grow.
+    pub(crate) fn note_disk(&self, is_short: bool) {
+        self.state().disk_short = is_short;
+    }
+
     /// Does one piece of background work: takes back a released segment, prepares the next one,
     /// or fills a spare. `pause` is called with the number of bytes just filled.
     pub(crate) fn upkeep(&self, durable: Position, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
@@ -304,7 +313,8 @@ impl Supply {
             ring_segments: ring,
             segment_bytes: self.options.segment_bytes,
             evacuate: live.next().filter(|_| short).map(|(number, _)| Region::segment(*number)),
-            snapshot_wanted: short && waiting,
+            snapshot_wanted: (short || state.disk_short) && waiting,
+            disk_short: state.disk_short,
         }
     }
 

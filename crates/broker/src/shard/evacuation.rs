@@ -40,6 +40,8 @@ pub struct Evacuation {
     pub(super) reader: PayloadReader,
     pub(super) writer: ExtentWriter,
     pub(super) record_bytes_max: usize,
+    /// More than this is not worth moving.
+    pub(super) bytes_max: u64,
     pub(super) pace: Pace,
 }
 
@@ -68,6 +70,10 @@ impl Evacuation {
     /// Copies the messages, and says what is to be done once they are safe. Nothing if there were none.
     pub fn run(mut self) -> Result<Vec<Command>, Error> {
         let Household { mut tenants, runs: old_runs } = self.household();
+        let bytes: u64 = tenants.iter().map(|tenant| u64::from(tenant.record.size)).sum();
+        if bytes > self.bytes_max {
+            return Ok(Vec::new());
+        }
         tenants.sort_unstable_by_key(|tenant| {
             (tenant.mailbox, tenant.level, tenant.record.eligible, tenant.record.sequence)
         });

@@ -141,6 +141,7 @@ mod tests {
                 segment_bytes: 1,
                 evacuate: None,
                 snapshot_wanted: false,
+                disk_short: false,
             },
             extents: 0,
             bytes_since_snapshot: 0,

@@ -61,7 +61,11 @@ impl Core {
         if self.over.is_some() || !self.own.is_empty() {
             return None;
         }
-        let regions = self.segments_to_empty().or_else(|| self.extent_to_empty())?;
+        let (regions, bytes_max) = self
+            .segments_to_empty()
+            .map(|segments| (segments, u64::MAX))
+            .or_else(|| self.sparse_segment_to_empty())
+            .or_else(|| Some((self.extent_to_empty()?, u64::MAX)))?;
         let (reader, pace) = (self.reader.clone(), self.snapshots.pace);
         let begun = self.writer.log().extent().map(|writer| Evacuation {
             frozen: self.state.freeze(),
@@ -70,6 +74,7 @@ impl Core {
             reader,
             writer,
             record_bytes_max: self.record_bytes_max,
+            bytes_max,
             pace,
         });
         Some(begun)
@@ -77,16 +82,41 @@ impl Core {
 
     fn segments_to_empty(&mut self) -> Option<BTreeSet<Region>> {
         let oldest = self.oldest_segment_in_need()?;
-        let again = self
-            .evacuated
-            .is_some_and(|(region, at)| region == oldest && self.now.since(at) < EVACUATION_PAUSE);
         let durable = self.writer.durable_region()?;
-        if again || oldest >= durable {
+        if oldest >= durable || self.was_emptied_lately(oldest) {
             return None;
         }
         self.evacuated = Some((oldest, self.now));
         let segments = (oldest.number()..).map(Region::segment).take(SEGMENTS_AT_ONCE);
         Some(segments.filter(|segment| *segment < durable).collect())
+    }
+
+    /// When the disk is full, the segment with the fewest messages, and how much it may hold: moving them gives the
+    /// segment back. A segment that is mostly alive would only take what is kept free for such moves.
+    fn sparse_segment_to_empty(&mut self) -> Option<(BTreeSet<Region>, u64)> {
+        let pressure = self.writer.log().pressure();
+        if !pressure.disk_short {
+            return None;
+        }
+        let durable = self.writer.durable_region()?;
+        let (state, segments) = (&self.state, self.writer.log().regions());
+        let sparsest = segments
+            .into_iter()
+            .filter(|region| !region.is_extent() && *region < durable)
+            .map(|region| (state.region_count(counted(region)), region))
+            .filter(|(messages, _)| *messages > 0)
+            .min()
+            .map(|(_, region)| region)?;
+        if self.was_emptied_lately(sparsest) {
+            return None;
+        }
+        self.evacuated = Some((sparsest, self.now));
+        Some((BTreeSet::from([sparsest]), pressure.segment_bytes / 2))
+    }
+
+    /// Whether an attempt to empty this segment was made a moment ago.
+    fn was_emptied_lately(&self, region: Region) -> bool {
+        self.evacuated.is_some_and(|(last, at)| last == region && self.now.since(at) < EVACUATION_PAUSE)
     }
 
     fn extent_to_empty(&mut self) -> Option<BTreeSet<Region>> {
