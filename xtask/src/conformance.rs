@@ -1,7 +1,8 @@
 //! `cargo xtask conformance`: real clients against the release binary.
 //!
 //! Every suite gets a broker of its own on free ports with an empty data directory, so that none
-//! sees another's messages; whatever happens, the broker ends with its suite. The clients are
+//! sees another's messages; whatever happens, the broker ends with its suite. Two suites run at a time: they mostly
+//! wait, for locks to end and for clients to give up; what a suite prints is shown when it is over. The clients are
 //! installed once below the target directory and again only when their list of versions changes,
 //! so a machine without a network can repeat a run.
 
@@ -10,6 +11,9 @@ mod client;
 mod tally;
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
@@ -39,8 +43,23 @@ enum Peer {
     Engine,
 }
 
-/// All suites. Another language is another line here and a folder beside the others.
+/// How many suites run at a time.
+const LANES: usize = 2;
+
+/// All suites, those that take longest first. Another language is another line here and a folder beside the others.
 const SUITES: &[Suite] = &[
+    Suite {
+        name: "python",
+        title: "python",
+        client: Client::python("conformance/python/requirements.txt", "conformance/python", "sync"),
+        peer: Peer::Broker,
+    },
+    Suite {
+        name: "python",
+        title: "python-asyncio",
+        client: Client::python("conformance/python/requirements.txt", "conformance/python", "aio"),
+        peer: Peer::Broker,
+    },
     Suite {
         name: "interop",
         title: "interop-proton",
@@ -63,18 +82,6 @@ const SUITES: &[Suite] = &[
         name: "proton",
         title: "proton",
         client: Client::python("conformance/proton/requirements.txt", "conformance/proton", "."),
-        peer: Peer::Broker,
-    },
-    Suite {
-        name: "python",
-        title: "python",
-        client: Client::python("conformance/python/requirements.txt", "conformance/python", "sync"),
-        peer: Peer::Broker,
-    },
-    Suite {
-        name: "python",
-        title: "python-asyncio",
-        client: Client::python("conformance/python/requirements.txt", "conformance/python", "aio"),
         peer: Peer::Broker,
     },
     Suite {
@@ -107,13 +114,27 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         None if suites.iter().any(|suite| suite.peer == Peer::Broker) => Some(build_broker()?),
         None => None,
     };
-    let mut total = Tally::default();
-    for suite in suites {
-        let tally = run_suite(suite, binary.as_ref(), options.filter.as_deref())
-            .with_context(|| format!("suite {}", suite.title))?;
-        println!("    {}: {tally}", suite.title);
-        total.add(tally);
+    for suite in &suites {
+        suite.client.install()?;
     }
+    let needs_engine = suites.iter().any(|suite| suite.peer == Peer::Engine);
+    let interop_peer = if needs_engine { Some(build_interop_peer()?) } else { None };
+    let programs = Programs { broker: binary, interop_peer };
+    let (next, total) = (Mutex::new(suites.into_iter()), Mutex::new(Tally::default()));
+    thread::scope(|scope| {
+        let lane = || -> Result<()> {
+            while let Some(suite) = taken(&next).next() {
+                let run = run_suite(suite, &programs, options.filter.as_deref());
+                taken(&total).add(run.with_context(|| format!("suite {}", suite.title))?);
+            }
+            Ok(())
+        };
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        lanes
+            .into_iter()
+            .try_for_each(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    let total = *taken(&total);
     println!("{total}");
     if total.failed > 0 {
         bail!("conformance: {} of {} tests failed", total.failed, total.passed + total.failed);
@@ -121,26 +142,44 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn run_suite(suite: &Suite, binary: Option<&PathBuf>, filter: Option<&str>) -> Result<Tally> {
-    suite.client.install()?;
+fn taken<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What suites run against.
+struct Programs {
+    broker: Option<PathBuf>,
+    interop_peer: Option<PathBuf>,
+}
+
+fn run_suite(suite: &Suite, programs: &Programs, filter: Option<&str>) -> Result<Tally> {
     let mut test = suite.client.test(suite.title, filter)?;
     // Held until the tests are through; dropping it ends the process.
-    let _broker = if let (Peer::Broker, Some(binary)) = (suite.peer, binary) {
-        let broker = Broker::start(binary, &work_folder(), suite.title)?;
-        broker.introduce_to(&mut test.command);
-        Some(broker)
-    } else {
-        test.command.env("VORRANG_INTEROP_PEER", build_interop_peer()?);
-        None
+    let _broker = match (suite.peer, &programs.broker, &programs.interop_peer) {
+        (Peer::Broker, Some(binary), _) => {
+            let broker = Broker::start(binary, &work_folder(), suite.title)?;
+            broker.introduce_to(&mut test.command);
+            Some(broker)
+        }
+        (Peer::Engine, _, Some(peer)) => {
+            test.command.env("VORRANG_INTEROP_PEER", peer);
+            None
+        }
+        _ => bail!("what it runs against was not built"),
     };
     println!("==> conformance {}", suite.title);
-    let status = test.command.status().with_context(|| format!("cannot start {:?}", test.command))?;
+    let started = Instant::now();
+    let output = test.command.output().with_context(|| format!("cannot start {:?}", test.command))?;
+    let printed = [output.stdout, output.stderr].concat();
+    println!("==> what {} printed\n{}", suite.title, String::from_utf8_lossy(&printed));
+    let status = output.status;
     let tally = test.tally().with_context(|| format!("{:?} ended with {status}", test.command))?;
     // pytest takes a filter that matches nothing for a failure.
     let nothing_chosen = filter.is_some() && tally == Tally::default();
     if !status.success() && tally.failed == 0 && !nothing_chosen {
         bail!("{:?} ended with {status} though no test failed", test.command);
     }
+    println!("    {}: {tally} in {:.1} s", suite.title, started.elapsed().as_secs_f64());
     Ok(tally)
 }
 

@@ -4,6 +4,7 @@
 //! over the stored corpora; so a crash found here becomes a test by copying its input there.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -30,8 +31,20 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     for target in targets {
         let limit = format!("-max_total_time={seconds}");
         let mut command = std::process::Command::new("cargo");
-        command.args(["+nightly", "fuzz", "run", &target, "--", &limit]).current_dir(root());
+        // What is found is kept below the target directory; it starts from the stored inputs.
+        let found = root().join("target/fuzz").join(&target);
+        fs::create_dir_all(&found).with_context(|| format!("cannot make {}", found.display()))?;
+        command.args(["+nightly", "fuzz", "run", &target]).arg(&found).args(stored_inputs(&target));
+        command.args(["--", &limit]).current_dir(root());
         chore::run(&format!("fuzz {target}"), command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO"))?;
     }
     Ok(())
+}
+
+/// The corpus of a target, which is named after the crate and what it reads: `amqp_frame` starts from
+/// `crates/amqp/corpus/frame`.
+fn stored_inputs(target: &str) -> Option<PathBuf> {
+    let (package, input) = target.split_once('_')?;
+    let folder = root().join("crates").join(package).join("corpus").join(input);
+    folder.is_dir().then_some(folder)
 }
