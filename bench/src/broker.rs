@@ -81,7 +81,7 @@ impl Broker {
 }
 
 /// The binary of that name in the folder this program was built into.
-fn beside_us(name: &str) -> Result<PathBuf> {
+pub(crate) fn beside_us(name: &str) -> Result<PathBuf> {
     let ours = env::current_exe()?;
     let path = ours.with_file_name(name);
     if !path.exists() {

@@ -202,7 +202,7 @@ async fn pace(options: &Options, senders: &[mpsc::Sender<()>]) -> u64 {
 }
 
 /// Lets this process hold as many sockets as the system allows it.
-fn raise_descriptor_limit(needed: u64) -> Result<()> {
+pub(crate) fn raise_descriptor_limit(needed: u64) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })

@@ -14,5 +14,6 @@ pub mod disk;
 mod histogram;
 pub mod load;
 pub mod loopback;
+pub mod peers;
 mod process;
 pub mod wire;

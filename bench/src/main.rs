@@ -1,7 +1,7 @@
 //! The load generator's command line.
 
 use clap::{Parser, Subcommand};
-use vorrang_bench::{connections, disk, load, loopback};
+use vorrang_bench::{connections, disk, load, loopback, peers};
 
 /// Measures a broker.
 #[derive(Debug, Parser)]
@@ -17,6 +17,8 @@ enum Workload {
     Load(load::Options),
     /// Many connections with one link each: memory of each, and messages across them
     Connections(connections::Options),
+    /// The same workloads on other brokers, and the document that compares them
+    Peers(peers::Options),
     /// One fdatasync after another, as the disk does it
     Disk(disk::Options),
     /// The AMQP engine on real sockets with nothing behind it: CPU per message
@@ -30,6 +32,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().workload {
         Workload::Load(options) => load::run(&options),
         Workload::Connections(options) => connections::run(&options).map(drop),
+        Workload::Peers(options) => peers::run(&options),
         Workload::Disk(options) => disk::run(&options),
         Workload::Amqp(options) => loopback::run(&options),
         Workload::AmqpPeer(options) => loopback::serve(&options),

@@ -121,6 +121,14 @@ impl Wire {
         Ok(read > 0)
     }
 
+    /// Reads what there is, waiting for nothing.
+    pub fn read_now(&mut self) -> Result<bool> {
+        self.socket.set_nonblocking(true)?;
+        let read = self.read();
+        self.socket.set_nonblocking(false)?;
+        read
+    }
+
     /// How long [`Wire::read`] waits.
     pub fn patience(&mut self, patience: Duration) -> Result<()> {
         self.socket.set_read_timeout(Some(patience))?;

@@ -87,6 +87,7 @@ impl Server {
                         self.engine.accept(settlement.link, settled.delivery)?;
                     }
                 }
+                Event::Credentials(_) => self.engine.accept_credentials()?,
                 Event::Attach(request) => {
                     let (source, target) = (request.attach.source, request.attach.target);
                     let reply = AttachReply { source, target, ..AttachReply::default() };

@@ -1,0 +1,183 @@
+//! `docs/performance.md`, made from the results: tables, plots, and who is first.
+
+mod section;
+mod waits;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::plot::figure;
+use super::results::Results;
+use section::SECTIONS;
+
+/// As our own broker is called in the tables.
+pub(super) const OURS: &str = "Vorrang";
+
+/// Writes the document and its plots.
+pub(crate) fn write(results: &Results, docs: &Path) -> Result<()> {
+    let pictures = docs.join("performance");
+    fs::create_dir_all(&pictures)?;
+    for (name, svg) in section::plots(results).into_iter().chain(waits::plots(results)) {
+        fs::write(pictures.join(name), svg)?;
+    }
+    let path = docs.join("performance.md");
+    fs::write(&path, text(results))?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
+fn text(results: &Results) -> String {
+    let mut text = String::new();
+    head(&mut text, results);
+    for section in SECTIONS {
+        section.write(&mut text, results);
+        if section.title.starts_with("W3") {
+            waits::write(&mut text, results);
+        }
+    }
+    peers(&mut text, results);
+    text
+}
+
+fn head(text: &mut String, results: &Results) {
+    let machine = &results.machine;
+    let _ = write!(
+        text,
+        "# Performance, side by side\n\n\
+         Made by `{}` on {}; run it to get your own. Every cell was measured twice, and both figures are shown, first / second. \
+         Servers ran in their recommended durable configuration, each alone, on an empty folder; CPU is that of the server's whole process tree, \
+         memory is proportional (what processes share counts once).\n\n\
+         | | |\n|---|---|\n\
+         | machine | {} cores ({}), {} GB, Linux {} |\n\
+         | load before the run | {} (above 0, others used the cores, too: compare ratios of CPU per message rather than rates) |\n\
+         | one synced write of 4 KiB | p50 {} ms, p99 {} ms |\n\
+         | scale | {} |\n\
+         | the generator alone | {} messages/s from one sender into a sink that does nothing |\n\n",
+        results.command,
+        results.date,
+        machine.cores,
+        machine.processor,
+        machine.memory_gb,
+        machine.kernel,
+        machine.load,
+        figure(machine.sync_p50_ms),
+        figure(machine.sync_p99_ms),
+        results.scale,
+        both(&results.ceiling),
+    );
+    text.push_str("Generator and server share the cores, so rates are those of both together; CPU per message is the server's alone.\n\n");
+}
+
+fn peers(text: &mut String, results: &Results) {
+    text.push_str("## Who took part, and what an acknowledgement meant\n\n");
+    text.push_str(
+        "| peer | version | protocol | acknowledged means | settled means |\n|---|---|---|---|---|\n",
+    );
+    for peer in &results.peers {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            peer.name, peer.version, peer.protocol, peer.acknowledgement, peer.settlement
+        );
+    }
+    text.push('\n');
+    for (name, reason) in &results.missing {
+        let _ = writeln!(text, "Missing: **{name}**, because {reason}.\n");
+    }
+    text.push_str("## Configurations\n\n");
+    for peer in &results.peers {
+        let _ = write!(text, "**{}**\n\n```\n{}\n```\n\n", peer.name, peer.configuration.trim_end());
+    }
+    while text.ends_with("\n\n") {
+        text.pop();
+    }
+}
+
+/// All rounds of a figure.
+pub(super) fn both(values: &[f64]) -> String {
+    if values.is_empty() {
+        return "–".to_owned();
+    }
+    values.iter().map(|value| figure(*value)).collect::<Vec<_>>().join(" / ")
+}
+
+/// Peers that have cells of a workload, in the order of the run, and whether they sync.
+pub(super) fn takers<'a>(results: &'a Results, workload: &'a str) -> impl Iterator<Item = (&'a str, bool)> {
+    results
+        .peers
+        .iter()
+        .filter(move |peer| results.cells(workload, &peer.name).next().is_some())
+        .map(|peer| (peer.name.as_str(), peer.synced))
+}
+
+/// Why cells have no figures.
+pub(super) fn troubles(text: &mut String, results: &Results, workload: &str) {
+    for cell in results.cells.iter().filter(|cell| cell.workload == workload) {
+        if let Some(trouble) = &cell.trouble {
+            let _ = writeln!(
+                text,
+                "- {} (round {}) gave no figures: {}",
+                cell.peer,
+                cell.round,
+                trouble.replace('\n', " ")
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::peer::Facts;
+    use crate::peers::results::Cell;
+
+    pub(super) fn facts(name: &str, synced: bool) -> Facts {
+        Facts {
+            name: name.into(),
+            version: "1".into(),
+            protocol: "p".into(),
+            acknowledgement: "a".into(),
+            settlement: "s".into(),
+            synced,
+            configuration: "c\n".into(),
+        }
+    }
+
+    pub(super) fn cell(workload: &str, peer: &str, round: u32, figures: &[(&str, f64)]) -> Cell {
+        Cell {
+            workload: workload.into(),
+            peer: peer.into(),
+            round,
+            figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            trouble: None,
+        }
+    }
+
+    #[test]
+    fn the_document_shows_both_rounds_who_is_missing_and_why_a_cell_is_empty() {
+        let mut failed = cell("W1", "Other", 2, &[]);
+        failed.trouble = Some("it ended".into());
+        let results = Results {
+            peers: vec![facts(OURS, true), facts("Other", true)],
+            missing: vec![("Third".into(), "it is not to be had".into())],
+            cells: vec![
+                cell("W1", OURS, 1, &[("rate", 30_000.0)]),
+                cell("W1", OURS, 2, &[("rate", 32_000.0)]),
+                cell("W1", "Other", 1, &[("rate", 10.0)]),
+                failed,
+            ],
+            ..Results::default()
+        };
+        let text = text(&results);
+        for expected in [
+            "30,000 / 32,000",
+            "**Third**, because it is not to be had",
+            "Other (round 2) gave no figures: it ended",
+        ] {
+            assert!(text.contains(expected), "{expected} is not in\n{text}");
+        }
+    }
+}

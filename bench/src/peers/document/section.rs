@@ -1,0 +1,293 @@
+//! One section for each workload: a table, a verdict, a plot.
+
+use std::fmt::Write;
+
+use super::{OURS, both, takers, troubles};
+use crate::peers::plot::{Axis, Chart, figure};
+use crate::peers::results::Results;
+
+/// What a workload's section shows.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    /// The name in the results.
+    pub(super) workload: &'static str,
+    text: &'static str,
+    columns: &'static [Column],
+    /// Why we are not first by a figure, where we are not; a figure that is not here needs no words.
+    reasons: &'static [(&'static str, &'static str)],
+}
+
+struct Column {
+    name: &'static str,
+    head: &'static str,
+    judged: Judged,
+}
+
+/// Whether a figure decides who is first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    No,
+    MostWins,
+    LeastWins,
+}
+
+const fn column(name: &'static str, head: &'static str, judged: Judged) -> Column {
+    Column { name, head, judged }
+}
+
+use Judged::{LeastWins, MostWins, No};
+
+const SHARED_CORES: &str = "on a machine with few cores a rate is that of generator and server together; the CPU per message shows what the server needs";
+const ONE_COPY: &str = "a C program without TLS, HTTP or a protocol engine has less to load";
+
+pub(super) const SECTIONS: &[Section] = &[
+    Section {
+        title: "W1: durable send",
+        workload: "W1",
+        text: "Four senders, nobody receives. CPU per message counts the server's processes.",
+        columns: &[
+            column("rate", "messages/s", MostWins),
+            column("cpu_us", "CPU µs/message", LeastWins),
+            column("per_cpu_second", "messages/CPU-second", MostWins),
+            column("ack_p50_ms", "ack p50 ms", No),
+            column("ack_p99_ms", "ack p99 ms", No),
+        ],
+        reasons: &[("rate", SHARED_CORES)],
+    },
+    Section {
+        title: "W2: send, receive, settle, 1+1",
+        workload: "W2 1+1",
+        text: "One sender and one receiver on one queue; a message counts when its settlement does.",
+        columns: FLOW,
+        reasons: &[("rate", SHARED_CORES)],
+    },
+    Section {
+        title: "W2: send, receive, settle, 4+4",
+        workload: "W2 4+4",
+        text: "Four senders and four receivers on one queue.",
+        columns: FLOW,
+        reasons: &[("rate", SHARED_CORES)],
+    },
+    Section {
+        title: "W3: latency at 200 messages/s",
+        workload: "W3",
+        text: "One sender, one receiver, every message on its own: what a sync costs, and what is added to it.",
+        columns: &[
+            column("ack_p50_ms", "ack p50 ms", No),
+            column("ack_p99_ms", "ack p99 ms", LeastWins),
+            column("received_p50_ms", "received p50 ms", No),
+            column("received_p99_ms", "received p99 ms", LeastWins),
+            column("received_max_ms", "received max ms", No),
+        ],
+        reasons: &[
+            (
+                "ack_p99_ms",
+                "at this rate every message waits for a sync of its own; with other work on the cores the p99 is the scheduler's",
+            ),
+            (
+                "received_p99_ms",
+                "a delivery leaves after its message is synced; servers that deliver before the sync are ahead by it",
+            ),
+        ],
+    },
+    Section {
+        title: "W4: backlog",
+        workload: "W4",
+        text: "Filled by four senders, restarted in good order, drained by four receivers. Restart is counted until a receiver has its first message.",
+        columns: &[
+            column("stored", "messages stored", No),
+            column("fill_rate", "filled/s", No),
+            column("bytes_per_message", "memory B/message", LeastWins),
+            column("memory_after_restart_mb", "MB after restart", No),
+            column("restart_ms", "restart ms", LeastWins),
+            column("drain_rate", "drained/s", MostWins),
+        ],
+        reasons: &[
+            (
+                "bytes_per_message",
+                "a backlog that fits is kept in memory with its bodies; servers that keep them in files or in the kernel's page cache, which this figure does not see, hold less themselves",
+            ),
+            ("restart_ms", "a restart replays the log, bodies included"),
+            ("drain_rate", SHARED_CORES),
+        ],
+    },
+    Section {
+        title: "W6: start and idle memory",
+        workload: "W6",
+        text: "From the start of the process, on an empty folder, to the first answer in its protocol; memory a second later.",
+        columns: &[column("start_ms", "start ms", LeastWins), column("idle_mb", "idle MB", LeastWins)],
+        reasons: &[("start_ms", ONE_COPY), ("idle_mb", ONE_COPY)],
+    },
+    Section {
+        title: "W7: many connections",
+        workload: "W7",
+        text: "Each connection has a receiver that waits. PostgreSQL has a process for each connection and allows 100 by default; it does not take part.",
+        columns: &[
+            column("connections", "connections", No),
+            column("connects_per_second", "connects/s", No),
+            column("kb_per_connection", "KB/connection", LeastWins),
+        ],
+        reasons: &[(
+            "kb_per_connection",
+            "an AMQP 1.0 connection has a session and a link with windows of their own; text protocols keep a line buffer",
+        )],
+    },
+    Section {
+        title: "W8: fan-out, 100 subscriptions with expressions",
+        workload: "W8 expressions",
+        text: "One sender; every message passes the filters of ten of a hundred subscriptions (`LIKE` on one property). Peers without expressions do not take part.",
+        columns: FAN_OUT,
+        reasons: &[],
+    },
+    Section {
+        title: "W8: fan-out, 10,000 keys",
+        workload: "W8 keys",
+        text: "One sender; 10,000 correlation filters (bindings of a direct exchange at RabbitMQ) over 1,000 subscriptions, one of which wants the message.",
+        columns: FAN_OUT,
+        reasons: &[],
+    },
+];
+
+const FLOW: &[Column] = &[
+    column("rate", "messages/s", MostWins),
+    column("cpu_us", "CPU µs/message", LeastWins),
+    column("per_cpu_second", "messages/CPU-second", MostWins),
+    column("ack_p99_ms", "ack p99 ms", No),
+    column("received_p99_ms", "received p99 ms", No),
+    column("memory_mb", "memory MB", No),
+];
+
+const FAN_OUT: &[Column] = &[
+    column("rate", "sent/s", MostWins),
+    column("cpu_us", "CPU µs/message sent", LeastWins),
+    column("copies", "copies of each", No),
+];
+
+impl Section {
+    pub(super) fn write(&self, text: &mut String, results: &Results) {
+        if takers(results, self.workload).next().is_none() {
+            return;
+        }
+        let _ = write!(text, "## {}\n\n{}\n\n| peer |", self.title, self.text);
+        for column in self.columns {
+            let _ = write!(text, " {} |", column.head);
+        }
+        text.push_str("\n|---|");
+        self.columns.iter().for_each(|_| text.push_str("---:|"));
+        text.push('\n');
+        for (peer, synced) in takers(results, self.workload) {
+            let _ = write!(text, "| {peer}{} |", if synced { "" } else { " (not synced)" });
+            for column in self.columns {
+                let _ = write!(text, " {} |", both(&results.figures(self.workload, peer, column.name)));
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+        for column in self.columns.iter().filter(|column| column.judged != No) {
+            if let Some(verdict) = self.verdict(column, results) {
+                let _ = writeln!(text, "- {verdict}");
+            }
+        }
+        troubles(text, results, self.workload);
+        let _ = write!(text, "\n![{}](performance/{})\n\n", self.title, self.picture());
+    }
+
+    /// Who is first among those that sync, by the mean of the rounds, and how far from us.
+    fn verdict(&self, column: &Column, results: &Results) -> Option<String> {
+        let mean = |peer: &str| results.mean(self.workload, peer, column.name);
+        let ours = mean(OURS)?;
+        let better = |left: f64, right: f64| match column.judged {
+            MostWins => left > right,
+            LeastWins | No => left < right,
+        };
+        let others = takers(results, self.workload).filter(|(peer, synced)| *synced && *peer != OURS);
+        let mut best: Option<(&str, f64)> = None;
+        for (peer, value) in others.filter_map(|(peer, _)| Some((peer, mean(peer)?))) {
+            if best.is_none_or(|(_, so_far)| better(value, so_far)) {
+                best = Some((peer, value));
+            }
+        }
+        let (peer, value) = best?;
+        let ratio = (ours.max(value) / ours.min(value).max(1e-9)).min(1e6);
+        if better(value, ours) {
+            let reason =
+                self.reasons.iter().find(|(name, _)| *name == column.name).map(|(_, reason)| *reason);
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            return Some(format!(
+                "**{}**: not first; {peer} is ahead by a factor of {}{reason}.",
+                column.head,
+                figure(ratio)
+            ));
+        }
+        Some(format!("**{}**: first, ahead of {peer} by a factor of {}.", column.head, figure(ratio)))
+    }
+
+    fn picture(&self) -> String {
+        format!("{}.svg", self.workload.to_lowercase().replace([' ', '+'], "-"))
+    }
+}
+
+/// A picture of the first judged figure of every section.
+pub(super) fn plots(results: &Results) -> Vec<(String, String)> {
+    let mut plots = Vec::new();
+    for section in SECTIONS {
+        // CPU per message tells more than the rate, where there is one: the generator has no part in it.
+        let judged = || section.columns.iter().filter(|column| column.judged != No);
+        let Some(column) = judged().find(|column| column.name == "cpu_us").or_else(|| judged().next()) else {
+            continue;
+        };
+        let groups: Vec<_> = takers(results, section.workload)
+            .map(|(peer, _)| {
+                let values =
+                    results.figures(section.workload, peer, column.name).into_iter().map(Some).collect();
+                (peer.to_owned(), values)
+            })
+            .collect();
+        if groups.is_empty() {
+            continue;
+        }
+        let title = format!("{}: {}", section.title, column.head);
+        let chart = Chart { title: &title, axis: Axis::Linear, legend: &["first run", "second run"], groups };
+        plots.push((section.picture(), chart.render()));
+    }
+    plots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{cell, facts};
+    use super::*;
+
+    fn verdict(ours: f64, other: f64, synced: bool) -> Option<String> {
+        let results = Results {
+            peers: vec![facts(OURS, true), facts("Other", synced)],
+            cells: vec![
+                cell("W1", OURS, 1, &[("cpu_us", ours)]),
+                cell("W1", "Other", 1, &[("cpu_us", other)]),
+            ],
+            ..Results::default()
+        };
+        SECTIONS[0].verdict(&column("cpu_us", "CPU", LeastWins), &results)
+    }
+
+    #[test]
+    fn whoever_is_ahead_is_named_and_whoever_does_not_sync_does_not_compete() {
+        assert_eq!(
+            verdict(2.0, 20.0, true).as_deref(),
+            Some("**CPU**: first, ahead of Other by a factor of 10.")
+        );
+        assert_eq!(
+            verdict(20.0, 2.0, true).as_deref(),
+            Some("**CPU**: not first; Other is ahead by a factor of 10.")
+        );
+        assert_eq!(verdict(20.0, 2.0, false), None);
+    }
+
+    #[test]
+    fn every_section_has_a_picture_of_its_own() {
+        let mut names: Vec<String> = SECTIONS.iter().map(Section::picture).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), SECTIONS.len());
+    }
+}

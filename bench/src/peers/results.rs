@@ -1,0 +1,102 @@
+//! What a run found, as a file: the document is made of it and of nothing else.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::machine::Machine;
+use super::peer::Facts;
+use super::workload::Figures;
+
+/// Everything of one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Results {
+    /// UTC.
+    pub(crate) date: String,
+    /// How it was started.
+    pub(crate) command: String,
+    /// Durations and sizes, in words.
+    pub(crate) scale: String,
+    pub(crate) machine: Machine,
+    pub(crate) peers: Vec<Facts>,
+    /// Names and reasons.
+    pub(crate) missing: Vec<(String, String)>,
+    /// The generator against a sink that does nothing, in messages a second.
+    pub(crate) ceiling: Vec<f64>,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// One workload on one peer, once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) workload: String,
+    pub(crate) peer: String,
+    pub(crate) round: u32,
+    pub(crate) figures: Figures,
+    /// Why there are no figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble: Option<String>,
+}
+
+impl Results {
+    /// Cells of a workload on a peer, in the order they were run.
+    pub(crate) fn cells<'a>(&'a self, workload: &'a str, peer: &'a str) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().filter(move |cell| cell.workload == workload && cell.peer == peer)
+    }
+
+    /// A figure of every round that has it.
+    pub(crate) fn figures(&self, workload: &str, peer: &str, name: &str) -> Vec<f64> {
+        self.cells(workload, peer).filter_map(|cell| cell.figures.get(name).copied()).collect()
+    }
+
+    /// The mean over the rounds.
+    pub(crate) fn mean(&self, workload: &str, peer: &str, name: &str) -> Option<f64> {
+        let all = self.figures(workload, peer, name);
+        let rounds = u32::try_from(all.len()).ok().filter(|rounds| *rounds > 0)?;
+        Some(all.iter().sum::<f64>() / f64::from(rounds))
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Results> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{} is not a result of this program", path.display()))
+    }
+
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(peer: &str, round: u32, rate: Option<f64>) -> Cell {
+        let figures = rate.map(|rate| ("rate".to_owned(), rate)).into_iter().collect();
+        Cell { workload: "W1".into(), peer: peer.into(), round, figures, trouble: None }
+    }
+
+    #[test]
+    fn a_mean_counts_the_rounds_that_have_the_figure() {
+        let cells = vec![cell("a", 1, Some(10.0)), cell("a", 2, Some(20.0)), cell("b", 1, None)];
+        let results = Results { cells, ..Results::default() };
+        assert_eq!(results.mean("W1", "a", "rate"), Some(15.0));
+        assert_eq!(results.mean("W1", "b", "rate"), None);
+        assert_eq!(results.mean("W2", "a", "rate"), None);
+        assert_eq!(results.figures("W1", "a", "rate"), [10.0, 20.0]);
+    }
+
+    #[test]
+    fn results_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.json");
+        let results =
+            Results { cells: vec![cell("a", 1, Some(0.1))], ceiling: vec![1e6], ..Results::default() };
+        results.write(&path).unwrap();
+        assert_eq!(Results::read(&path).unwrap(), results);
+    }
+}
