@@ -16,7 +16,7 @@ const PREFIX: &str = "urn:vorrang:problem:";
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure(Box<Problem>);
+pub(crate) struct Failure(Box<Problem>);
 
 impl Failure {
     pub(super) fn new(status: StatusCode, kind: &str, title: &str, detail: impl Into<String>) -> Failure {
