@@ -84,8 +84,11 @@ impl History {
                     self.sends.remove(&tag);
                     self.settlements.remove(&tag);
                 }
-                Event::Stopped { .. } | Event::Answer { .. } | Event::Drained { .. } | Event::News { .. } => {
-                }
+                Event::Stopped { .. }
+                | Event::Answer { .. }
+                | Event::Drained { .. }
+                | Event::News { .. }
+                | Event::KeysChanged => {}
                 Event::Detached { refused, .. } => panic!("detached: {refused}"),
             }
         }

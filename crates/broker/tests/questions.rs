@@ -153,7 +153,7 @@ fn reading_needs_the_right_to() {
     ];
     for (place, rights, allowed) in holders {
         let scope = Scope::of_address(place).unwrap();
-        let grant = Grant { scope, rights, until: Timestamp::NEVER };
+        let grant = Grant { scope, rights, until: Timestamp::NEVER, key: None };
         world.item(Item::Become(Arc::new(Principal::with_grants([grant]))));
         for ((name, question), allowed) in questions.iter().zip(allowed) {
             let told = world.done(Operation::Ask(question(mailbox)));

@@ -14,7 +14,7 @@ use vorrang_broker::access::{Action, Grant, Principal, Scope};
 use vorrang_broker::api::{Event, Link, Only, Operation, Purpose, Question, Refused, Tag};
 use vorrang_broker::shard::Item;
 use vorrang_engine::command::{ReceiveMode, Settlement};
-use vorrang_engine::entity::authorization::Rights;
+use vorrang_engine::entity::authorization::{AuthorizationRule, Rights, Secret};
 use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
 use vorrang_engine::{MailboxId, Refusal, Span, Timestamp};
 use vorrang_log::disk::{Disk, Fault, FileName, SimDisk};
@@ -163,7 +163,7 @@ fn become_somebody(world: &mut World, path: &str, rights: &str, until: Timestamp
     let rights =
         Rights { send: rights.contains('s'), listen: rights.contains('l'), manage: rights.contains('m') };
     let scope = Scope::of_address(path).unwrap();
-    let principal = Principal::with_grants([Grant { scope, rights, until }]);
+    let principal = Principal::with_grants([Grant { scope, rights, until, key: None }]);
     world.item(Item::Become(Arc::new(principal)));
 }
 
@@ -275,6 +275,35 @@ fn a_receiver_ends_with_its_permission_unless_that_is_renewed() {
         let events = world.done(world::send(entity, message(1)));
         assert_eq!(deliveries(&events).len(), usize::from(renewed));
     }
+}
+
+#[test]
+fn a_key_that_was_taken_away_before_its_token_arrives_permits_nothing() {
+    let mut world = open();
+    let rule = AuthorizationRule {
+        key_name: "own".into(),
+        primary_key: Secret::new("one"),
+        secondary_key: Secret::new("two"),
+        rights: Rights { send: true, listen: true, manage: false },
+    };
+    let (entity, mailbox) = world.queue("q", vec![Setting::AuthorizationRules(vec![rule])]);
+    let somebody = Arc::new(Principal::with_grants(world.core.keys().log_in("own", "one").unwrap()));
+    world.item(Item::Become(Arc::clone(&somebody)));
+    world.attach(1, mailbox, ReceiveMode::PeekLock);
+    let events = world.done(world::send(entity, message(1)));
+    assert_eq!(accepted(&events), 1);
+    // The operator's connection is this one too; the token arrives again when its key is gone.
+    world.item(Item::Become(Arc::new(Principal::operator())));
+    let path = EntityPath::parse("q").unwrap();
+    let settings = vec![Setting::AuthorizationRules(vec![])];
+    world.done(Operation::Administer(Box::new(entity::Request::Update { path, settings })));
+    world.item(Item::Become(somebody));
+    let events = world.done(world::send(entity, message(2)));
+    assert!(events.iter().any(|event| matches!(event, Event::KeysChanged)), "{events:?}");
+    assert!(
+        events.iter().any(|event| matches!(event, Event::Refused { refused: Refused::Denied(_), .. })),
+        "{events:?}"
+    );
 }
 
 #[test]

@@ -240,8 +240,8 @@ impl Outlet for Desk {
                 }
                 Event::Drained { link } => waiting.arrive(link, Arriving::Drained),
                 Event::Detached { link, refused } => waiting.arrive(link, Arriving::Ended(refused)),
-                // A caller asks one thing after another and does not watch.
-                Event::News { .. } => {}
+                // A caller does not watch, and learns what it may do with the answer to each question.
+                Event::News { .. } | Event::KeysChanged => {}
                 Event::Stopped { reason } => {
                     self.stopped.send_replace(Some(reason));
                     waiting.by_tag.clear();

@@ -489,7 +489,7 @@ impl World {
                 heard.push(Heard::Detached { link: link.0 });
             }
             Event::Drained { .. } => self.coverage.event("drained"),
-            Event::Stopped { .. } | Event::News { .. } => {}
+            Event::Stopped { .. } | Event::News { .. } | Event::KeysChanged => {}
         }
         heard
     }

@@ -67,7 +67,8 @@ mod tests {
                 for granted in PLACES {
                     for asked in PLACES {
                         for (until, live) in [(99, false), (100, false), (101, true)] {
-                            let grant = Grant { scope: scope(granted), rights, until: Timestamp(until) };
+                            let (scope_granted, until) = (scope(granted), Timestamp(until));
+                            let grant = Grant { scope: scope_granted, rights, until, key: None };
                             let principal = Principal::with_grants([grant]);
                             let covered = granted.is_empty()
                                 || asked == granted

@@ -3,6 +3,9 @@
 //! A key belongs to the namespace or to one entity, and grants nothing outside of where it belongs,
 //! whatever the token says. An unknown key name costs the same work and gives the same answer as a
 //! wrong signature, so that key names and entities cannot be found by asking.
+//!
+//! Every key has a number of its own, which a grant remembers: when the key is taken away or what it permits
+//! is changed, the grants that rest on it are found by that number.
 
 use super::principal::Grant;
 use super::scope::Scope;
@@ -38,19 +41,44 @@ pub enum Rejected {
     Password,
 }
 
+/// One key, numbered when it came into force. Numbers are not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyNumber(u64);
+
+/// A key in force.
+#[derive(Debug, Clone)]
+struct Key {
+    number: KeyNumber,
+    secret: Secret,
+}
+
 /// One rule: its keys, what they permit and where.
 #[derive(Debug, Clone)]
 struct Entry {
     scope: Scope,
-    primary: Secret,
-    secondary: Secret,
+    primary: Key,
+    secondary: Key,
     rights: Rights,
+}
+
+impl Entry {
+    /// The key that fits, with the same work whichever it is.
+    fn key(&self, fits: impl Fn(&Secret) -> bool) -> Option<KeyNumber> {
+        let (primary, secondary) = (fits(&self.primary.secret), fits(&self.secondary.secret));
+        match (primary, secondary) {
+            (true, _) => Some(self.primary.number),
+            (false, true) => Some(self.secondary.number),
+            (false, false) => None,
+        }
+    }
 }
 
 /// All keys of a namespace, by name. Cheap to clone rarely; shared as a snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct KeyRing {
     by_name: BTreeMap<Arc<str>, Vec<Entry>>,
+    in_force: BTreeMap<KeyNumber, Rights>,
+    next_number: u64,
 }
 
 impl KeyRing {
@@ -62,20 +90,53 @@ impl KeyRing {
         ring
     }
 
-    /// Puts `rules` in place of all that belong to `scope`.
-    pub fn replace(&mut self, scope: &Scope, rules: &[AuthorizationRule]) {
-        self.by_name.retain(|_, entries| {
-            entries.retain(|entry| entry.scope != *scope);
+    /// Puts `rules` in place of all that belong to `scope`. A key that stays under its name keeps its number.
+    /// True if a key that was in force is so no longer, or permits something else.
+    pub fn replace(&mut self, scope: &Scope, rules: &[AuthorizationRule]) -> bool {
+        let before = self.take(|owner| owner == scope);
+        for rule in rules {
+            let known = before.iter().filter(|(name, _)| *name == rule.key_name).map(|(_, entry)| entry);
+            let mut number_of = |secret: &Secret| {
+                let same = |key: &&Key| key.secret.expose() == secret.expose();
+                let known = known.clone().flat_map(|entry| [&entry.primary, &entry.secondary]).find(same);
+                let number = known.map_or(KeyNumber(self.next_number), |key| key.number);
+                self.next_number = self.next_number.max(number.0.saturating_add(1));
+                self.in_force.insert(number, rule.rights);
+                Key { number, secret: secret.clone() }
+            };
+            let (primary, secondary) = (number_of(&rule.primary_key), number_of(&rule.secondary_key));
+            let entry = Entry { scope: scope.clone(), primary, secondary, rights: rule.rights };
+            self.by_name.entry(Arc::clone(&rule.key_name)).or_default().push(entry);
+        }
+        let changed = |entry: &Entry| {
+            [&entry.primary, &entry.secondary].iter().any(|key| self.rights(key.number) != Some(entry.rights))
+        };
+        before.iter().any(|(_, entry)| changed(entry))
+    }
+
+    /// Forgets the keys of every place that is not kept. True if there were any.
+    pub fn retain(&mut self, keeps: impl Fn(&Scope) -> bool) -> bool {
+        !self.take(|owner| !keeps(owner)).is_empty()
+    }
+
+    /// What a key permits; none if it is no longer in force.
+    #[must_use]
+    pub fn rights(&self, key: KeyNumber) -> Option<Rights> {
+        self.in_force.get(&key).copied()
+    }
+
+    /// Takes out the rules of some places.
+    fn take(&mut self, mut taken: impl FnMut(&Scope) -> bool) -> Vec<(Arc<str>, Entry)> {
+        let mut out = Vec::new();
+        self.by_name.retain(|name, entries| {
+            for entry in entries.extract_if(.., |entry| taken(&entry.scope)) {
+                self.in_force.remove(&entry.primary.number);
+                self.in_force.remove(&entry.secondary.number);
+                out.push((Arc::clone(name), entry));
+            }
             !entries.is_empty()
         });
-        for rule in rules {
-            self.by_name.entry(Arc::clone(&rule.key_name)).or_default().push(Entry {
-                scope: scope.clone(),
-                primary: rule.primary_key.clone(),
-                secondary: rule.secondary_key.clone(),
-                rights: rule.rights,
-            });
-        }
+        out
     }
 
     /// Checks a token for an audience. The grant is for the audience, not for all the token could reach.
@@ -92,23 +153,25 @@ impl KeyRing {
         if !token.resource().covers(audience) {
             return Err(elsewhere());
         }
-        let entry = signed.find(|entry| entry.scope.covers(audience)).ok_or_else(elsewhere)?;
-        Ok(Grant { scope: audience.clone(), rights: entry.rights, until })
+        let (entry, key) = signed.find(|(entry, _)| entry.scope.covers(audience)).ok_or_else(elsewhere)?;
+        Ok(Grant { scope: audience.clone(), rights: entry.rights, until, key: Some(key) })
     }
 
     /// Checks a key name and key given as user and password: the whole of what that rule permits.
     pub fn log_in(&self, key_name: &str, password: &str) -> Result<Vec<Grant>, Rejected> {
         let matches = |key: &Secret| bool::from(key.expose().as_bytes().ct_eq(password.as_bytes()));
-        let grants: Vec<Grant> = self
-            .entries(key_name)
-            .filter(|entry| matches(&entry.primary) | matches(&entry.secondary))
-            .map(|entry| Grant { scope: entry.scope.clone(), rights: entry.rights, until: Timestamp::NEVER })
-            .collect();
+        let until = Timestamp::NEVER;
+        let granted = |entry: &Entry| {
+            let key = Some(entry.key(matches)?);
+            Some(Grant { scope: entry.scope.clone(), rights: entry.rights, until, key })
+        };
+        let grants: Vec<Grant> = self.entries(key_name).filter_map(granted).collect();
         if grants.is_empty() { Err(Rejected::Password) } else { Ok(grants) }
     }
 
-    /// The rules whose key made the token's signature. Does at least one signature's worth of work.
-    fn signers<'a>(&'a self, token: &'a Token<'_>) -> impl Iterator<Item = &'a Entry> {
+    /// The rules whose key made the token's signature, and which key. Does at least one signature's worth of
+    /// work.
+    fn signers<'a>(&'a self, token: &'a Token<'_>) -> impl Iterator<Item = (&'a Entry, KeyNumber)> {
         let names = token.key_names();
         if names.iter().all(|name| !self.by_name.contains_key(name.as_str())) {
             let decoy = Secret::new("a key that nobody has, for the time it takes");
@@ -117,7 +180,7 @@ impl KeyRing {
         names
             .into_iter()
             .flat_map(|name| self.entries(&name))
-            .filter(|entry| token.is_signed_by(&entry.primary) | token.is_signed_by(&entry.secondary))
+            .filter_map(|entry| Some((entry, entry.key(|secret| token.is_signed_by(secret))?)))
     }
 
     fn entries(&self, key_name: &str) -> impl Iterator<Item = &Entry> + use<'_> {

@@ -15,7 +15,7 @@ pub mod token;
 
 pub use action::{Action, Need};
 pub use door::{Denied, authorise};
-pub use keys::{KeyRing, Rejected};
+pub use keys::{KeyNumber, KeyRing, Rejected};
 pub use principal::{Grant, Principal};
 pub use scope::Scope;
 pub use token::Token;

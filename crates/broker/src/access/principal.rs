@@ -4,6 +4,7 @@
 //! asked with the new one. It dies with its connection.
 
 use super::action::Need;
+use super::keys::{KeyNumber, KeyRing};
 use super::scope::Scope;
 use std::collections::BTreeMap;
 use vorrang_engine::Timestamp;
@@ -22,12 +23,29 @@ pub struct Grant {
     pub rights: Rights,
     /// When it no longer holds.
     pub until: Timestamp,
+    /// The key it rests on; none if it rests on nothing that could be taken away.
+    pub key: Option<KeyNumber>,
+}
+
+/// A grant at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    rights: Rights,
+    until: Timestamp,
+    key: Option<KeyNumber>,
+}
+
+impl Grant {
+    fn held(self) -> (Scope, Held) {
+        let Grant { scope, rights, until, key } = self;
+        (scope, Held { rights, until, key })
+    }
 }
 
 /// The sum of a peer's grants.
 #[derive(Debug, Clone, Default)]
 pub struct Principal {
-    grants: BTreeMap<Scope, (Rights, Timestamp)>,
+    grants: BTreeMap<Scope, Held>,
 }
 
 /// What a principal has for one need at one place.
@@ -57,33 +75,46 @@ impl Principal {
     #[must_use]
     pub fn with_grants(grants: impl IntoIterator<Item = Grant>) -> Principal {
         let grants = grants.into_iter().take(GRANTS_MAX);
-        Principal { grants: grants.map(|grant| (grant.scope, (grant.rights, grant.until))).collect() }
+        Principal { grants: grants.map(Grant::held).collect() }
     }
 
     /// The broker itself, for its own chores: everything, for ever.
     #[must_use]
     pub fn operator() -> Principal {
         let rights = Rights { send: true, listen: true, manage: true };
-        Principal::with_grants([Grant { scope: Scope::namespace(), rights, until: Timestamp::NEVER }])
+        let (scope, until) = (Scope::namespace(), Timestamp::NEVER);
+        Principal::with_grants([Grant { scope, rights, until, key: None }])
     }
 
     /// This principal with one more grant, in place of an earlier one for the same place.
     pub fn and(&self, grant: Grant, now: Timestamp) -> Result<Principal, TooManyGrants> {
         let mut grants = self.grants.clone();
         if grants.len() >= GRANTS_MAX && !grants.contains_key(&grant.scope) {
-            grants.retain(|_, (_, until)| now < *until);
+            grants.retain(|_, held| now < held.until);
             if grants.len() >= GRANTS_MAX {
                 return Err(TooManyGrants);
             }
         }
-        grants.insert(grant.scope, (grant.rights, grant.until));
+        grants.extend([grant.held()]);
         Ok(Principal { grants })
+    }
+
+    /// What is left of this principal with the keys that are in force now; none if all of it is.
+    #[must_use]
+    pub fn left_by(&self, keys: &KeyRing) -> Option<Principal> {
+        let rights = |held: &Held| held.key.map_or(Some(held.rights), |key| keys.rights(key));
+        if self.grants.values().all(|held| rights(held) == Some(held.rights)) {
+            return None;
+        }
+        let left =
+            |(scope, held): (&Scope, &Held)| Some((scope.clone(), Held { rights: rights(held)?, ..*held }));
+        Some(Principal { grants: self.grants.iter().filter_map(left).collect() })
     }
 
     /// How this principal stands for a need at a place: the grant that lasts longest counts.
     #[must_use]
     pub fn standing(&self, need: Need, place: &Scope, now: Timestamp) -> Standing {
-        let meets = |(rights, until): &(Rights, Timestamp)| need.is_met_by(*rights).then_some(*until);
+        let meets = |held: &Held| need.is_met_by(held.rights).then_some(held.until);
         let until = match need {
             Need::AnyWhere => self.grants.values().filter_map(meets).max(),
             _ => place.ancestors().filter_map(|path| self.grants.get(path)).filter_map(meets).max(),
@@ -102,7 +133,7 @@ mod tests {
 
     fn grant(path: &str, until: u64) -> Grant {
         let rights = Rights { listen: true, ..Rights::default() };
-        Grant { scope: Scope::of_address(path).unwrap(), rights, until: Timestamp(until) }
+        Grant { scope: Scope::of_address(path).unwrap(), rights, until: Timestamp(until), key: None }
     }
 
     fn standing(principal: &Principal, path: &str, now: u64) -> Standing {

@@ -65,6 +65,9 @@ pub enum Event {
         /// Why.
         refused: Refused,
     },
+    /// Keys were changed or taken away that rights of this connection rested on.
+    /// [`Keys::left_of`](crate::shard::Keys::left_of) says what is left; receivers are detached by themselves.
+    KeysChanged,
     /// Something happened that a watcher wants to know.
     News {
         /// What.

@@ -9,6 +9,7 @@
 //! If the log fails, the shard is over: nothing more is told but that.
 
 mod news;
+mod permission;
 mod request;
 mod telling;
 mod upkeep;
@@ -355,7 +356,12 @@ impl Core {
     fn note(&mut self, fact: &Fact) {
         match fact {
             Fact::ReceiverDetached { receiver, .. } => self.drop_link(*receiver),
-            Fact::Administered { change, .. } => self.keys.follow(change, self.state.catalogue()),
+            Fact::Administered { change, .. } => {
+                let ended = self.keys.follow(change, self.state.catalogue());
+                if ended {
+                    self.end_grants();
+                }
+            }
             _ => {}
         }
     }

@@ -1,7 +1,8 @@
 //! The keys in force: those of the namespace, and those of its entities as they come and go.
 
-use crate::access::{Grant, KeyRing, Rejected, Scope, Token};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use crate::access::{Grant, KeyRing, Principal, Rejected, Scope, Token};
+use std::collections::BTreeSet;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vorrang_engine::Timestamp;
 use vorrang_engine::entity::authorization::AuthorizationRule;
 use vorrang_engine::entity::{Catalogue, Change, Entity};
@@ -9,15 +10,16 @@ use vorrang_engine::entity::{Catalogue, Change, Entity};
 /// A key ring that follows the catalogue. Read by the doors, written by the shard.
 #[derive(Debug)]
 pub struct Keys {
-    namespace: Vec<AuthorizationRule>,
     ring: RwLock<KeyRing>,
 }
 
 impl Keys {
     pub(super) fn new(namespace: &[AuthorizationRule], catalogue: &Catalogue) -> Keys {
-        let keys = Keys { namespace: namespace.to_vec(), ring: RwLock::new(KeyRing::default()) };
-        keys.gather(catalogue);
-        keys
+        let mut ring = KeyRing::of_namespace(namespace);
+        for entity in catalogue.entities().filter(|entity| !rules(entity).is_empty()) {
+            ring.replace(&Scope::of_entity(&entity.path), rules(entity));
+        }
+        Keys { ring: RwLock::new(ring) }
     }
 
     /// Checks a token for an audience.
@@ -30,33 +32,36 @@ impl Keys {
         self.read().log_in(key_name, password)
     }
 
-    /// Takes over what a change did to the keys, after it was made.
-    pub(super) fn follow(&self, change: &Change, catalogue: &Catalogue) {
+    /// What is left of a principal with the keys in force; none if all of it is.
+    pub fn left_of(&self, principal: &Principal) -> Option<Principal> {
+        principal.left_by(&self.read())
+    }
+
+    /// Takes over what a change did to the keys, after it was made. True if rights may have ended by it.
+    pub(super) fn follow(&self, change: &Change, catalogue: &Catalogue) -> bool {
         match change {
             Change::QueueCreated { entity, .. }
             | Change::TopicCreated { entity, .. }
             | Change::QueueUpdated { entity, .. }
             | Change::TopicUpdated { entity, .. } => {
-                if let Some(entity) = catalogue.entity(*entity) {
-                    let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
-                    ring.replace(&Scope::of_entity(&entity.path), rules(entity));
-                }
+                let Some(entity) = catalogue.entity(*entity) else { return false };
+                self.write().replace(&Scope::of_entity(&entity.path), rules(entity))
             }
-            Change::Deleted { .. } => self.gather(catalogue),
+            Change::Deleted { .. } => {
+                let with_keys = catalogue.entities().filter(|entity| !rules(entity).is_empty());
+                let left: BTreeSet<Scope> = with_keys.map(|entity| Scope::of_entity(&entity.path)).collect();
+                self.write().retain(|scope| *scope == Scope::namespace() || left.contains(scope))
+            }
             Change::SubscriptionCreated { .. }
             | Change::SubscriptionUpdated { .. }
             | Change::RuleCreated { .. }
             | Change::RuleUpdated { .. }
-            | Change::RuleDeleted { .. } => {}
+            | Change::RuleDeleted { .. } => false,
         }
     }
 
-    fn gather(&self, catalogue: &Catalogue) {
-        let mut ring = KeyRing::of_namespace(&self.namespace);
-        for entity in catalogue.entities().filter(|entity| !rules(entity).is_empty()) {
-            ring.replace(&Scope::of_entity(&entity.path), rules(entity));
-        }
-        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
+    fn write(&self) -> RwLockWriteGuard<'_, KeyRing> {
+        self.ring.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, KeyRing> {

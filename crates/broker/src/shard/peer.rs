@@ -116,6 +116,11 @@ impl Peer {
         }
     }
 
+    /// What the peer may do.
+    pub(super) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
     /// From now on this is what the peer may do.
     pub(super) fn become_principal(&mut self, principal: Arc<Principal>) {
         self.principal = principal;

@@ -166,6 +166,7 @@ impl Door {
             }
             Event::Drained { link } => self.drained(link),
             Event::Detached { link, refused } => self.detached(link, &refused),
+            Event::KeysChanged => self.keys_changed(),
             // No AMQP link watches the namespace.
             Event::News { .. } => {}
             Event::Stopped { reason } => self.close(&reason),
@@ -212,6 +213,15 @@ impl Door {
             self.detach(link, told.error());
         }
         self.claims_due = (next < Timestamp::NEVER).then_some(next);
+    }
+
+    /// Keys changed that this client's rights rested on.
+    fn keys_changed(&mut self) {
+        // The broker has drawn the same conclusion; a token that came meanwhile is looked at there again.
+        if let Some(left) = self.shared.broker.keys().left_of(&self.principal) {
+            self.principal = Arc::new(left);
+            self.claims_changed();
+        }
     }
 
     /// Something changed that a claim may end: look at the next opportunity.

@@ -31,4 +31,5 @@ mod j_entities;
 mod k_rules;
 mod matrix;
 mod operators;
+mod revocation;
 mod table;

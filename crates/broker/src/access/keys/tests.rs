@@ -1,6 +1,8 @@
 //! Tokens against a ring: a generated table, and what no token may do.
 
 use super::*;
+use crate::access::Need;
+use crate::access::principal::{Principal, Standing};
 use crate::access::token::sign;
 use proptest::prelude::*;
 
@@ -198,6 +200,50 @@ fn replacing_a_places_rules_takes_its_old_keys_away() {
     ring.replace(&scope("queue1"), &[]);
     assert!(ring.log_in("own", "own-1").is_err());
     assert!(ring.log_in("Root", "local-1").is_err());
+    assert!(ring.log_in("Root", "root-1").is_ok());
+}
+
+/// What is left of a principal that logged in with `own-1` when the rules of its place become these.
+#[test]
+fn rights_last_as_long_as_the_key_they_rest_on() {
+    let queue = scope("queue1");
+    let other = rule("Root", "local-1", "local-2", "l");
+    let cases = [
+        ("the same rules", vec![rule("own", "own-1", "own-2", "sl"), other.clone()], None),
+        ("another rule less", vec![rule("own", "own-1", "own-2", "sl")], None),
+        ("the key moved to second place", vec![rule("own", "new", "own-1", "sl"), other.clone()], None),
+        ("the rule taken away", vec![other.clone()], Some("")),
+        ("the key replaced", vec![rule("own", "new", "own-2", "sl")], Some("")),
+        ("the key under another name", vec![rule("named", "own-1", "own-2", "sl")], Some("")),
+        ("fewer rights", vec![rule("own", "own-1", "own-2", "l")], Some("l")),
+        ("more rights", vec![rule("own", "own-1", "own-2", "slm")], Some("slm")),
+    ];
+    for (case, rules, left) in cases {
+        let mut ring = ring();
+        ring.replace(&queue, &[rule("own", "own-1", "own-2", "sl"), other.clone()]);
+        let principal = Principal::with_grants(ring.log_in("own", "own-1").unwrap());
+        let changed = ring.replace(&queue, &rules);
+        assert!(changed || left.is_none(), "{case}: nobody would look");
+        let found = principal.left_by(&ring);
+        assert_eq!(found.is_some(), left.is_some(), "{case}");
+        if let (Some(found), Some(left)) = (found, left) {
+            for (need, letter) in [(Need::Send, 's'), (Need::Listen, 'l'), (Need::Manage, 'm')] {
+                let holds = matches!(found.standing(need, &queue, NOW), Standing::Holds(_));
+                assert_eq!(holds, left.contains([letter, 'm']), "{case}: {need:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_go_with_their_place_and_are_not_the_same_when_it_comes_again() {
+    let mut ring = ring();
+    let principal = Principal::with_grants(ring.log_in("own", "own-1").unwrap());
+    assert!(!ring.retain(|place| *place == scope("queue1") || *place == Scope::namespace()));
+    assert!(principal.left_by(&ring).is_none());
+    assert!(ring.retain(|place| *place == Scope::namespace()));
+    assert!(!ring.replace(&scope("queue1"), &[rule("own", "own-1", "own-2", "l")]));
+    assert!(principal.left_by(&ring).is_some());
     assert!(ring.log_in("Root", "root-1").is_ok());
 }
 

@@ -1,11 +1,8 @@
 //! Requests: permission first, then the engine's word for it.
 
 use super::{Asker, Core, Item};
-use crate::access::{Action, Denied, Scope};
-use crate::api::{
-    Acceptance, Answer, Event, Found, Operation, Place, Purpose, Question, Refused, Request, Tag,
-    forward_targets,
-};
+use crate::access::Action;
+use crate::api::{Acceptance, Answer, Event, Found, Operation, Purpose, Question, Refused, Request, Tag};
 use crate::shard::payload::Source;
 use crate::shard::peer::{self, OpenLink, Peer, PeerId};
 use crate::shard::{question, staging};
@@ -58,9 +55,7 @@ impl Core {
                 Ok(())
             }
             Item::Become(principal) => {
-                if let Some(peer) = self.peers.get_mut(&id) {
-                    peer.become_principal(principal);
-                }
+                self.become_principal(id, principal);
                 Ok(())
             }
             Item::Request(Request { tag, operation }) => match self.authorise(id, &operation) {
@@ -71,42 +66,6 @@ impl Core {
                 }
             },
             Item::Close => self.close(id),
-        }
-    }
-
-    /// Asks the one door. Says until when the permission holds.
-    pub(super) fn authorise(&mut self, id: PeerId, operation: &Operation) -> Result<Timestamp, Denied> {
-        let (now, catalogue, action) = (self.now, self.state.catalogue(), operation.action());
-        // A connection that is not there has nothing to say; what it asked is dropped further on.
-        let Some(peer) = self.peers.get_mut(&id) else { return Ok(now) };
-        match operation.place() {
-            Place::At(scope) => {
-                if let Operation::Administer(request) = operation {
-                    for target in forward_targets(request) {
-                        peer.authorise_at(Action::Send, &target, now)?;
-                    }
-                }
-                peer.authorise_at(action, &scope, now)
-            }
-            Place::Entity(entity, via) => {
-                if let Some(via) = via {
-                    peer.authorise_mailbox(catalogue, action, MailboxId::main(via), now)?;
-                }
-                peer.authorise_mailbox(catalogue, action, MailboxId::main(entity), now)
-            }
-            Place::Mailboxes(mailboxes) => {
-                let mut until = Timestamp::NEVER;
-                for mailbox in mailboxes {
-                    until = until.min(peer.authorise_mailbox(catalogue, action, mailbox, now)?);
-                }
-                Ok(until)
-            }
-            Place::Between(from, to) => {
-                let until = peer.authorise_mailbox(catalogue, Action::Send, MailboxId::main(to), now)?;
-                Ok(until.min(peer.authorise_mailbox(catalogue, action, from, now)?))
-            }
-            Place::Own => Ok(Timestamp::NEVER),
-            Place::Anywhere => peer.authorise_at(action, &Scope::namespace(), now),
         }
     }
 
@@ -239,37 +198,6 @@ impl Core {
             Err(refused) => Event::Refused { tag, refused },
         };
         self.tell_after(self.writer.newest(), id, event);
-    }
-
-    /// Ends receivers whose permission has ended and was not renewed.
-    pub(super) fn end_permissions(&mut self) -> Result<(), Failure> {
-        while let Some(&(at, id, link)) = self.endings.first()
-            && at <= self.now
-        {
-            self.endings.pop_first();
-            let (now, catalogue) = (self.now, self.state.catalogue());
-            let Some(peer) = self.peers.get_mut(&id) else { continue };
-            let Some(open) = peer.links.get(&link) else { continue };
-            let (action, mailboxes) = (open.action, open.mailboxes.clone());
-            let standing = mailboxes.iter().try_fold(Timestamp::NEVER, |until, mailbox| {
-                peer.authorise_mailbox(catalogue, action, *mailbox, now).map(|holds| holds.min(until))
-            });
-            match standing {
-                Ok(until) => {
-                    if let Some(open) = peer.links.get_mut(&link) {
-                        open.until = until;
-                    }
-                    self.endings.insert((until, id, link));
-                }
-                Err(denied) => {
-                    peer.links.remove(&link);
-                    self.carry_out(&Command::Detach { receiver: id.receiver(link) }, None)?;
-                    let refused = Refused::Denied(denied);
-                    self.tell_in_line(None, id, Event::Detached { link, refused });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Ends a connection: its receivers, its waits and its transactions.
