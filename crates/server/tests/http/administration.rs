@@ -268,3 +268,90 @@ async fn priorities_outlive_an_update_by_a_client_that_does_not_know_them() {
     assert_eq!(updated.element("TargetWait"), Some("PT5S"), "{}", updated.body);
     server.stop().await;
 }
+
+/// L10: the rule a subscription is created with is the only one it has.
+#[tokio::test]
+async fn a_subscription_has_exactly_the_rule_it_was_created_with() {
+    let server = Server::start().await;
+    assert_eq!(server.ask("PUT", "/t", &[], "<TopicDescription/>").await.status, 201);
+    let schema = "xmlns:i=\"http://www.w3.org/2001/XMLSchema-instance\"";
+    let rule = |kind: &str, inside: &str, name: &str| {
+        format!(
+            "<DefaultRuleDescription {schema}><Filter i:type=\"{kind}\">{inside}</Filter>{name}</DefaultRuleDescription>"
+        )
+    };
+    let sql = "<SqlExpression>colour = 'red'</SqlExpression>";
+    let (name, none) = ("<Name>reds</Name>", "");
+    let cases = [
+        ("none-given", String::new(), "$Default", "TrueFilter", ["red", "blue"].as_slice()),
+        ("named", rule("SqlFilter", sql, name), "reds", "SqlFilter", &["red"]),
+        ("unnamed", rule("SqlFilter", sql, none), "$Default", "SqlFilter", &["red"]),
+        (
+            "label",
+            rule("CorrelationFilter", "<Label>blue</Label>", name),
+            "reds",
+            "CorrelationFilter",
+            &["blue"],
+        ),
+        (
+            "nothing",
+            rule("FalseFilter", "<SqlExpression>1=0</SqlExpression>", name),
+            "reds",
+            "FalseFilter",
+            &[],
+        ),
+    ];
+    for (subscription, rule, ..) in &cases {
+        let body = format!("<SubscriptionDescription>{rule}</SubscriptionDescription>");
+        let made = server.ask("PUT", &format!("/t/Subscriptions/{subscription}"), &[], &body).await;
+        assert_eq!(made.status, 201, "{subscription}: {}", made.body);
+    }
+    for colour in ["red", "blue"] {
+        let properties = format!("{{\"Label\": \"{colour}\"}}");
+        let quoted = format!("\"{colour}\"");
+        let headers = [("BrokerProperties", properties.as_str()), ("colour", quoted.as_str())];
+        assert_eq!(server.ask("POST", "/t/messages", &headers, colour).await.status, 201);
+    }
+    for (subscription, _, name, kind, taken) in cases {
+        let rules = server.ask("GET", &format!("/t/Subscriptions/{subscription}/Rules"), &[], "").await;
+        assert_eq!(rules.body.matches("<entry>").count(), 1, "{subscription}: {}", rules.body);
+        assert_eq!(rules.element("Name"), Some(name), "{subscription}: {}", rules.body);
+        assert!(rules.body.contains(&format!("\"{kind}\"")), "{subscription}: {}", rules.body);
+        let mut found = Vec::new();
+        loop {
+            let head = format!("/t/Subscriptions/{subscription}/messages/head?timeout=0");
+            let message = server.ask("DELETE", &head, &[], "").await;
+            if message.status == 204 {
+                break;
+            }
+            assert_eq!(message.status, 200, "{subscription}: {}", message.body);
+            found.push(message.body);
+        }
+        assert_eq!(found, taken, "{subscription}");
+    }
+    server.stop().await;
+}
+
+/// L11: what SDKs insist on, in the order in which a data contract has it.
+#[tokio::test]
+async fn the_namespace_introduces_itself() {
+    let server = Server::start().await;
+    let info = server.ask("GET", "/$namespaceinfo?api-version=2021-05", &[], "").await;
+    assert_eq!(info.status, 200);
+    assert_eq!(info.headers["content-type"], "application/atom+xml;type=entry;charset=utf-8");
+    let places = [
+        "<entry",
+        "<NamespaceInfo",
+        "CreatedTime",
+        "MessagingSKU",
+        "ModifiedTime",
+        "<Name>",
+        "NamespaceType",
+    ]
+    .map(|part| info.body.find(part).unwrap_or_else(|| panic!("{part}: {}", info.body)));
+    assert!(places.is_sorted(), "{}", info.body);
+    assert_eq!(info.element("MessagingSKU"), Some("Standard"));
+    assert_eq!(info.element("NamespaceType"), Some("Messaging"));
+    assert!(info.element("CreatedTime").unwrap().ends_with('Z'), "{}", info.body);
+    server.stop().await;
+}
