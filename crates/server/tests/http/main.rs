@@ -9,5 +9,6 @@
 )]
 
 mod administration;
+mod matrix;
 mod messages;
 mod server;

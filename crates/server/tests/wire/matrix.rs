@@ -3,7 +3,9 @@
 //! The table of actions is the broker's own; an action without a line here does not compile.
 
 use vorrang_amqp::message::put_value;
-use vorrang_amqp::performative::{Attach, Coordinator, DeliveryState, Outcome, Role, Source, TargetNode};
+use vorrang_amqp::performative::{
+    Attach, Coordinator, DeliveryState, Outcome, Role, SaslCode, Source, TargetNode,
+};
 use vorrang_amqp::value::{List, Timestamp, Value};
 use vorrang_amqp::{Text, Uuid};
 use vorrang_broker::access::{Action, Need};
@@ -41,15 +43,27 @@ enum Claim {
     Elsewhere,
     /// Everything, once.
     Expired,
+    /// The name of a key that permits everything, and another key.
+    WrongKey,
 }
 
-const CLAIMS: [Claim; 6] = [
+/// How a client proves what it claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// Tokens at `$cbs`.
+    Cbs,
+    /// The key itself, in SASL PLAIN.
+    Plain,
+}
+
+const CLAIMS: [Claim; 7] = [
     Claim::None,
     Claim::Key("send", Rights { send: true, listen: false, manage: false }),
     Claim::Key("listen", Rights { send: false, listen: true, manage: false }),
     Claim::Key("manage", Rights { send: true, listen: true, manage: true }),
     Claim::Elsewhere,
     Claim::Expired,
+    Claim::WrongKey,
 ];
 
 /// A way to an action: asks for it, and says whether it was let through.
@@ -214,29 +228,56 @@ impl Claim {
     /// Whether this is enough for an action at the places of the row.
     fn suffices(self, need: Need) -> bool {
         match self {
-            Claim::None | Claim::Expired => false,
+            Claim::None | Claim::Expired | Claim::WrongKey => false,
             Claim::Key(_, rights) => need.is_met_by(rights),
             Claim::Elsewhere => need == Need::AnyWhere,
         }
     }
 
-    /// A client that shows it.
-    fn client(self, server: &Server, place: &Place, other: &str) -> Client {
+    /// A client that shows it; none if it does not get as far as asking.
+    fn client(self, proof: Proof, server: &Server, place: &Place, other: &str) -> Option<Client> {
+        match proof {
+            Proof::Cbs => Some(self.with_tokens(server, place, other)),
+            Proof::Plain => self.with_password(server),
+        }
+    }
+
+    fn with_password(self, server: &Server) -> Option<Client> {
+        let (name, password) = match self {
+            Claim::None => ("", String::new()),
+            Claim::Key(name, _) => (name, format!("{name}-primary")),
+            Claim::Elsewhere => ("elsewhere", "elsewhere-primary".to_owned()),
+            // A key has no end.
+            Claim::Expired | Claim::WrongKey => ("manage", "send-primary".to_owned()),
+        };
+        let mut client = Client::connect(server);
+        if client.log_in_plain(name, &password) != SaslCode::Ok {
+            return None;
+        }
+        client.open(&Client::opening());
+        client.begin(0);
+        Some(client)
+    }
+
+    fn with_tokens(self, server: &Server, place: &Place, other: &str) -> Client {
         let mut client = Client::anonymous(server);
         let (name, seconds) = match self {
             Claim::None => return client,
             Claim::Key(name, _) => (name, 600),
-            Claim::Elsewhere => ("manage", 600),
+            Claim::Elsewhere => ("elsewhere", 600),
             // Five minutes of differing clocks are allowed; one second is left of them.
             Claim::Expired => ("manage", -299),
+            Claim::WrongKey => ("manage", 600),
         };
         let places = match self {
             Claim::Elsewhere => vec![other],
             _ => vec![place.queue.as_str(), place.sessions.as_str(), place.topic.as_str()],
         };
         for entity in places {
-            let sas = token(name, &format!("{name}-primary"), &format!("localhost%2F{entity}"), seconds);
-            assert_eq!(client.put_token(&format!("sb://localhost/{entity}"), &sas).0, 202, "{self:?}");
+            let signer = if matches!(self, Claim::WrongKey) { "send" } else { name };
+            let sas = token(name, &format!("{signer}-primary"), &format!("localhost%2F{entity}"), seconds);
+            let status = if signer == name { 202 } else { 401 };
+            assert_eq!(client.put_token(&format!("sb://localhost/{entity}"), &sas).0, status, "{self:?}");
         }
         client
     }
@@ -258,34 +299,37 @@ fn every_action_on_every_way_asks_for_its_right() {
         topic: server.topic([rules()]),
     };
     server.subscription(&place.topic, "s", []);
-    let other = server.queue([rules()]);
+    let other = server.queue([Setting::AuthorizationRules(vec![key("elsewhere", true, true, true)])]);
     let mut tried = 0;
-    let (mut expired, mut rest) = (Vec::new(), Vec::new());
-    for action in Action::ALL.iter().copied() {
-        for (name, way) in ways(action) {
-            for claim in CLAIMS {
-                let client = claim.client(&server, &place, &other);
-                let row = (action, name, way, claim, client);
-                if matches!(claim, Claim::Expired) { expired.push(row) } else { rest.push(row) }
-            }
-        }
-    }
+    let rows = || {
+        let named = Action::ALL.iter().flat_map(|action| ways(*action).into_iter().map(|way| (*action, way)));
+        named.flat_map(|row| [Proof::Cbs, Proof::Plain].map(|proof| (row, proof)))
+    };
     // Links that were attached in time are no way around: the operations ask again.
+    let expired: Vec<_> = rows()
+        .map(|(row, proof)| (row, proof, Claim::Expired.client(proof, &server, &place, &other)))
+        .collect();
     let over = now() + 1_500;
-    for (action, name, way, claim, mut client) in rest {
-        let expected = if claim.suffices(action.need()) { Verdict::Allowed } else { Verdict::Denied };
-        assert_eq!(way(&mut client, &place), expected, "{action:?} by {name} with {claim:?}");
-        tried += 1;
+    let verdict = |client: Option<Client>, way: Way| {
+        client.map_or(Verdict::Denied, |mut client| way(&mut client, &place))
+    };
+    for ((action, (name, way)), proof) in rows() {
+        for claim in CLAIMS.into_iter().filter(|claim| !matches!(claim, Claim::Expired)) {
+            let expected = if claim.suffices(action.need()) { Verdict::Allowed } else { Verdict::Denied };
+            let found = verdict(claim.client(proof, &server, &place, &other), way);
+            assert_eq!(found, expected, "{action:?} by {name} with {claim:?} by {proof:?}");
+            tried += 1;
+        }
     }
     while now() < over {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    for (action, name, way, claim, mut client) in expired {
-        assert_eq!(way(&mut client, &place), Verdict::Denied, "{action:?} by {name} with {claim:?}");
+    for ((action, (name, way)), proof, client) in expired {
+        assert_eq!(verdict(client, way), Verdict::Denied, "{action:?} by {name}, expired, by {proof:?}");
         tried += 1;
     }
     println!("{tried} combinations");
-    assert!(tried >= 19 * CLAIMS.len());
+    assert!(tried >= 2 * 19 * CLAIMS.len());
 }
 
 #[test]
