@@ -8,10 +8,20 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use vorrang_engine::Location;
 
-/// Payload bytes kept; older ones make room.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Payload bytes kept, by their [charge](charge); older ones make room. The oldest messages are delivered first, so a
+/// backlog that does not fit in here is read back from the disk, message by message.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Payloads kept; older ones make room.
-const COUNT_MAX: usize = 16 * 1024;
+const COUNT_MAX: usize = 64 * 1024;
+/// What counts as small. Reading a message back costs about the same whatever its size, a quarter of all that is spent
+/// on one of a kilobyte: so small ones are worth more memory than large ones.
+const SMALL_BYTES: usize = 2 * 1024;
+
+/// What a payload counts for: a small one its size, a large one four times that.
+fn charge(body: &Body) -> usize {
+    let bytes = body.bytes.len();
+    if bytes > SMALL_BYTES { bytes.saturating_mul(4) } else { bytes }
+}
 
 /// A message's stored bytes, and the id it was given if it came without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +41,11 @@ pub(super) struct Recent {
 
 impl Recent {
     pub(super) fn keep(&mut self, location: Location, body: Body) {
-        self.bytes = self.bytes.saturating_add(body.bytes.len());
+        self.bytes = self.bytes.saturating_add(charge(&body));
         self.kept.push_back((location, body));
         while self.bytes > BYTES_MAX || self.kept.len() > COUNT_MAX {
             let Some((_, oldest)) = self.kept.pop_front() else { break };
-            self.bytes = self.bytes.saturating_sub(oldest.bytes.len());
+            self.bytes = self.bytes.saturating_sub(charge(&oldest));
         }
     }
 
@@ -63,6 +73,12 @@ mod tests {
         assert_eq!(recent.find(Location(995)), None);
         assert_eq!(recent.find(Location(0)), None);
         assert!(recent.bytes <= BYTES_MAX);
+        assert_eq!(recent.kept.len(), BYTES_MAX / 4_000_000);
+        let mut small = Recent::default();
+        for place in 0..40_000_u64 {
+            small.keep(Location(place), body(1_100));
+        }
+        assert!(small.find(Location(0)).is_some(), "a backlog of 44 MB of small messages is at hand");
         let mut many = Recent::default();
         for place in 0..=u64::try_from(COUNT_MAX).unwrap() {
             many.keep(Location(place), body(0));
