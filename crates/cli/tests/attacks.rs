@@ -304,7 +304,7 @@ fn flows_that_ask_for_answers_are_not_answered_into_the_void() {
 }
 
 #[test]
-fn what_receivers_that_do_not_read_make_the_broker_hold_is_bounded_by_their_credit() {
+fn what_receivers_that_do_not_read_make_the_broker_hold_is_bounded_whatever_their_credit() {
     under("receivers that do not read", |broker| {
         let mut sender = linked(broker, Role::Sender);
         let mut reading = sender.socket.try_clone().unwrap();
@@ -327,7 +327,7 @@ fn what_receivers_that_do_not_read_make_the_broker_hold_is_bounded_by_their_cred
                 let link = LinkFlow {
                     handle: 0,
                     delivery_count: Some(0),
-                    link_credit: Some(20),
+                    link_credit: Some(10_000),
                     available: None,
                     drain: false,
                 };

@@ -82,6 +82,12 @@ pub enum Event {
     },
 }
 
+/// What a delivery weighs on its way through a connection: its bytes, and what is kept around them.
+#[must_use]
+pub fn weight(delivery: &Delivery) -> u64 {
+    u64::from(delivery.size).saturating_add(256)
+}
+
 /// What those are told who watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {

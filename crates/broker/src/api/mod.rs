@@ -8,7 +8,7 @@
 mod event;
 mod request;
 
-pub use event::{Answer, Condition, Event, Found, Listed, News, Received, Refused};
+pub use event::{Answer, Condition, Event, Found, Listed, News, Received, Refused, weight};
 pub use request::{Acceptance, Link, Only, Operation, Purpose, Question, Request, Tag};
 pub(crate) use request::{Place, forward_targets};
 pub use vorrang_engine::survey::Detail;

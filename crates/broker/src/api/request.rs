@@ -125,6 +125,12 @@ pub enum Operation {
         /// Whether credit that finds no message is to be given back at once.
         drain: bool,
     },
+    /// Says how much of what was delivered has left the connection. One that says so is handed only so much
+    /// ahead, whatever its credit; one that never does is bounded by its credit alone.
+    Taken {
+        /// The [weight](super::weight) of all deliveries that have left, since the connection began.
+        weight: u64,
+    },
     /// Closes a receiver, or stops waiting for a session. Not answered.
     Detach {
         /// The receiver.
@@ -382,6 +388,7 @@ impl Operation {
             Operation::Find { purpose: Purpose::Receive, .. }
             | Operation::Attach { .. }
             | Operation::Credit { .. }
+            | Operation::Taken { .. }
             | Operation::Detach { .. }
             | Operation::ReceiveDeferred { .. } => Action::Receive,
             Operation::Find { purpose: Purpose::Inquire, .. } => Action::Inquire,
@@ -422,6 +429,7 @@ impl Operation {
             | Operation::Attach { .. }
             | Operation::AcceptSession { .. }
             | Operation::Credit { .. }
+            | Operation::Taken { .. }
             | Operation::Detach { .. }
             | Operation::Settle { .. }
             | Operation::Renew { .. }
@@ -443,7 +451,7 @@ impl Operation {
             Operation::Send { entity, via, .. } => Place::Entity(*entity, *via),
             Operation::Cancel { entity, .. } => Place::Entity(*entity, None),
             Operation::Attach { mailboxes, .. } => Place::Mailboxes(mailboxes.clone()),
-            Operation::Credit { .. } | Operation::Detach { .. } => Place::Own,
+            Operation::Credit { .. } | Operation::Taken { .. } | Operation::Detach { .. } => Place::Own,
             Operation::AcceptSession { mailbox, .. }
             | Operation::Settle { mailbox, .. }
             | Operation::Renew { mailbox, .. }

@@ -91,6 +91,8 @@ pub struct Core {
     peers: Peers,
     /// Connections with something to be told.
     told: Vec<PeerId>,
+    /// Connections that were just handed as much as may be on its way.
+    laden: Vec<PeerId>,
     /// Records of runs that the engine wants back in memory.
     cold: Vec<(RunId, u32, u32)>,
     /// What the shard asks of itself.
@@ -145,6 +147,7 @@ impl Core {
             outcome: Outcome::default(),
             peers: Peers::default(),
             told: Vec::new(),
+            laden: Vec::new(),
             cold: Vec::new(),
             own: VecDeque::new(),
             evacuated: None,
@@ -274,6 +277,7 @@ impl Core {
         }
         while self.state.has_deliverable() && !self.writer.is_full() && self.hold.len() < HELD_MAX {
             self.carry_out(&Command::Deliver, None)?;
+            self.hold_back()?;
             self.warm()?;
         }
         self.stage(Share::Rest)?;

@@ -5,17 +5,22 @@
 //! what belongs to another.
 
 use crate::access::{self, Action, Denied, Need, Principal, Scope};
-use crate::api::{Event, Link, Outlet, Tag};
+use crate::api::{self, Event, Link, Outlet, Tag};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vorrang_engine::entity::{Catalogue, EntityPath};
-use vorrang_engine::{MailboxId, ReceiverId, RequestTag, Timestamp, TransactionId};
+use vorrang_engine::{Delivery, MailboxId, ReceiverId, RequestTag, Timestamp, TransactionId};
 use vorrang_log::Position;
 
 /// A connection, numbered in the order of arrival. Numbers are not used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u32);
+
+/// What may be on its way to a connection's peer ([`api::weight`]), of a connection that says what has left it: beyond
+/// that its receivers get nothing, whatever their credit, and go on when half of it has left. Somebody who does not read
+/// so holds up no more than this, and others get the rest.
+const ON_THE_WAY_MAX: u64 = 8 * 1024 * 1024;
 
 /// Permissions remembered per connection; beyond it the memory starts over.
 const PERMITS_MAX: usize = 32;
@@ -68,18 +73,42 @@ pub(super) struct OpenLink {
     pub(super) until: Timestamp,
     /// How many messages it was sent in all, wrapping.
     pub(super) delivered: u32,
+    /// How many it may be sent in all, wrapping, as it last said.
+    pub(super) limit: u32,
+    /// Whether what finds no message is to be given back.
+    pub(super) drain: bool,
 }
 
 impl OpenLink {
     pub(super) fn new(mailboxes: SmallVec<[MailboxId; 1]>, action: Action, until: Timestamp) -> OpenLink {
-        OpenLink { mailboxes, action, until, delivered: 0 }
+        OpenLink { mailboxes, action, until, delivered: 0, limit: 0, drain: false }
     }
 
     /// How many messages it may be sent now, given how many it may be sent in all. Both wrap; a bound
     /// that lies behind means none.
-    pub(super) fn credit(&self, limit: u32) -> u32 {
-        let ahead = limit.wrapping_sub(self.delivered);
+    pub(super) fn credit(&self) -> u32 {
+        let ahead = self.limit.wrapping_sub(self.delivered);
         if ahead > u32::MAX / 2 { 0 } else { ahead }
+    }
+
+    /// Its credit was given back.
+    pub(super) fn drained(&mut self) {
+        (self.limit, self.drain) = (self.delivered, false);
+    }
+}
+
+/// Deliveries that were decided and have not left the connection, by weight.
+#[derive(Debug, Default)]
+struct OnTheWay {
+    handed: u64,
+    /// What has left; none if the connection does not say.
+    taken: Option<u64>,
+    held_back: bool,
+}
+
+impl OnTheWay {
+    fn weight(&self) -> u64 {
+        self.taken.map_or(0, |taken| self.handed.saturating_sub(taken))
     }
 }
 
@@ -93,6 +122,7 @@ pub(super) struct Peer {
     pub(super) transactions: BTreeSet<TransactionId>,
     /// Deliveries keep their order: none leaves before those decided earlier.
     pub(super) deliveries_wait_for: Position,
+    on_the_way: OnTheWay,
     outbox: Vec<Event>,
 }
 
@@ -112,6 +142,7 @@ impl Peer {
             links: BTreeMap::new(),
             transactions: BTreeSet::new(),
             deliveries_wait_for: Position::START,
+            on_the_way: OnTheWay::default(),
             outbox: Vec::new(),
         }
     }
@@ -168,6 +199,26 @@ impl Peer {
         Ok(until)
     }
 
+    /// A delivery is on its way. True if with it so much is that no more may follow.
+    pub(super) fn handed(&mut self, delivery: &Delivery) -> bool {
+        self.on_the_way.handed = self.on_the_way.handed.saturating_add(api::weight(delivery));
+        let over = self.on_the_way.weight() >= ON_THE_WAY_MAX;
+        over && !std::mem::replace(&mut self.on_the_way.held_back, over)
+    }
+
+    /// The connection says what has left it. True if deliveries that were held back go on.
+    pub(super) fn taken(&mut self, weight: u64) -> bool {
+        self.on_the_way.taken = Some(weight);
+        let goes_on = self.on_the_way.held_back && self.on_the_way.weight() < ON_THE_WAY_MAX / 2;
+        self.on_the_way.held_back &= !goes_on;
+        goes_on
+    }
+
+    /// Whether nothing more may be handed out for now.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.on_the_way.held_back
+    }
+
     /// Adds an event to what will be told next. Neighbouring accepted sends become one event. True if
     /// it is the first.
     pub(super) fn tell(&mut self, event: Event) -> bool {
@@ -221,9 +272,11 @@ mod tests {
         let cases =
             [(0, 10, 10), (4, 10, 6), (10, 10, 0), (11, 10, 0), (u32::MAX, 4, 5), (u32::MAX, u32::MAX, 0)];
         for (delivered, limit, credit) in cases {
-            link.delivered = delivered;
-            assert_eq!(link.credit(limit), credit, "{limit} after {delivered}");
+            (link.delivered, link.limit) = (delivered, limit);
+            assert_eq!(link.credit(), credit, "{limit} after {delivered}");
         }
+        link.drained();
+        assert_eq!(link.credit(), 0);
     }
 
     #[test]

@@ -339,6 +339,7 @@ impl Door {
         self.links.number(number, link);
         let waits_long = matches!(&operation, Operation::AcceptSession { session: None, .. });
         let plan = Plan { link, attach, stage: Stage::Attach(Box::new(attaching)) };
+        self.passing.begin();
         self.ask(Expecting::Attach(Box::new(plan)), operation);
         if waits_long {
             self.step_out_of_order(link);

@@ -173,6 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             if self.door.claims_due().is_some_and(|due| now.wall >= due) {
                 self.door.check_claims(now);
             }
+            self.door.tell_taken();
             let asked = self.door.has_requests();
             if asked {
                 let mut requests = Vec::new();

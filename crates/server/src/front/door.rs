@@ -23,6 +23,7 @@ use super::coordinator::Discharging;
 use super::links::{Entry, Handed, Links, Role};
 use super::management::Waiting;
 use super::order::Order;
+use super::passing::Passing;
 use super::pending::{Quick, Slow};
 use super::sending::Sending;
 use super::settling::Settling;
@@ -68,6 +69,7 @@ pub struct Door {
     pub(super) principal: Arc<Principal>,
     /// Scratch for the sections written in front of deliveries.
     pub(super) head: BytesMut,
+    pub(super) passing: Passing,
     next_number: u32,
     principal_changed: bool,
     claims_due: Option<Timestamp>,
@@ -110,6 +112,7 @@ impl Door {
             requests: Vec::new(),
             principal: Arc::new(Principal::anonymous()),
             head: BytesMut::new(),
+            passing: Passing::default(),
             next_number: 0,
             principal_changed: false,
             claims_due: None,
@@ -125,6 +128,13 @@ impl Door {
     pub fn pump(&mut self, now: Now) {
         while let Some(event) = self.amqp.next_event() {
             self.on_amqp(event, now);
+        }
+    }
+
+    /// Tells the broker what has left, when that is worth telling.
+    pub fn tell_taken(&mut self) {
+        if let Some(weight) = self.passing.news() {
+            self.tell(Operation::Taken { weight });
         }
     }
 

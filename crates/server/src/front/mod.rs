@@ -15,6 +15,7 @@ mod links;
 mod management;
 pub mod message;
 mod order;
+mod passing;
 mod pending;
 mod receiving;
 mod rpc;

@@ -1,7 +1,7 @@
 //! Messages to clients: as far as their credit, their window and their reading go.
 //!
-//! The broker hands out no more than the credit it was told of, so what is held here (because the
-//! peer's session window is closed or it does not read) is bounded by that credit.
+//! The broker hands out no more than the credit it was told of, and only so many bytes ahead of what has left here
+//! ([`super::passing`]): that bounds what is held because the peer's session window is closed or it does not read.
 
 use vorrang_amqp::Uuid;
 use vorrang_amqp::connection::{LinkId, Outgoing, SendError, SessionId};
@@ -43,12 +43,14 @@ impl Door {
 
     /// The broker hands out a message.
     pub(super) fn deliver(&mut self, number: Link, handed: Box<Handed>) {
+        self.passing.arrive(&handed.delivery);
         let link = self.links.of_number(number);
         let Some((link, Role::Receiver(receiver))) =
             link.and_then(|link| Some((link, self.links.role(link)?)))
         else {
             return self.release(&handed.delivery);
         };
+        self.passing.hold(&handed.delivery);
         receiver.held.push_back(Held::Delivery(handed));
         if receiver.held.len() == 1 {
             self.write_held(link);
@@ -112,8 +114,10 @@ impl Door {
                 // A link that is gone needs no answer.
                 Some(Held::Drained) => drop(self.amqp.drained(link)),
                 Some(Held::Delivery(handed)) => {
+                    self.passing.let_go(&handed.delivery);
                     if let Err(handed) = self.write(link, handed) {
                         if let Some(Role::Receiver(receiver)) = self.links.role(link) {
+                            self.passing.hold(&handed.delivery);
                             receiver.held.push_front(Held::Delivery(handed));
                         }
                         return;
@@ -191,6 +195,7 @@ impl Door {
     pub(super) fn give_back(&mut self, receiver: &Receiver) {
         for held in &receiver.held {
             if let Held::Delivery(handed) = held {
+                self.passing.let_go(&handed.delivery);
                 self.release(&handed.delivery);
             }
         }

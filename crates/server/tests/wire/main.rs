@@ -32,4 +32,5 @@ mod k_rules;
 mod matrix;
 mod operators;
 mod revocation;
+mod stuck;
 mod table;

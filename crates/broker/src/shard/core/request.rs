@@ -2,7 +2,9 @@
 
 use super::{Asker, Core, Item};
 use crate::access::Action;
-use crate::api::{Acceptance, Answer, Event, Found, Operation, Purpose, Question, Refused, Request, Tag};
+use crate::api::{
+    Acceptance, Answer, Event, Found, Link, Operation, Purpose, Question, Refused, Request, Tag,
+};
 use crate::shard::payload::Source;
 use crate::shard::peer::{self, OpenLink, Peer, PeerId};
 use crate::shard::{question, staging};
@@ -141,8 +143,16 @@ impl Core {
                 }))
             }
             Operation::Credit { link, limit, drain } => {
-                let Some(open) = peer.links.get(&link) else { return Ok(()) };
-                Command::Credit { receiver: id.receiver(link), credit: open.credit(limit), drain }
+                let held_back = peer.is_held_back();
+                let Some(open) = peer.links.get_mut(&link) else { return Ok(()) };
+                (open.limit, open.drain) = (limit, drain);
+                if held_back {
+                    return Ok(());
+                }
+                Command::Credit { receiver: id.receiver(link), credit: open.credit(), drain }
+            }
+            Operation::Taken { weight } => {
+                return if peer.taken(weight) { self.go_on(id) } else { Ok(()) };
             }
             Operation::Detach { link } => Command::Detach { receiver: id.receiver(link) },
             Operation::Settle { mailbox, tokens, settlement, transaction } => {
@@ -178,6 +188,30 @@ impl Core {
             Operation::Administer(change) => Command::Administer { request, change },
         };
         self.carry_out(&command, Some(answered))
+    }
+
+    /// Takes the credit of connections that have been handed so much that no more may follow.
+    pub(super) fn hold_back(&mut self) -> Result<(), Failure> {
+        while let Some(id) = self.laden.pop() {
+            let links: Vec<Link> =
+                self.peers.get(&id).into_iter().flat_map(|peer| peer.links.keys().copied()).collect();
+            for link in links {
+                let receiver = id.receiver(link);
+                self.carry_out(&Command::Credit { receiver, credit: 0, drain: false }, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a connection's receivers the credit back that they have.
+    fn go_on(&mut self, id: PeerId) -> Result<(), Failure> {
+        let Some(peer) = self.peers.get(&id) else { return Ok(()) };
+        let links: Vec<(Link, u32, bool)> =
+            peer.links.iter().map(|(link, open)| (*link, open.credit(), open.drain)).collect();
+        for (link, credit, drain) in links {
+            self.carry_out(&Command::Credit { receiver: id.receiver(link), credit, drain }, None)?;
+        }
+        Ok(())
     }
 
     /// Looks an entity up for somebody who may use it.

@@ -55,13 +55,21 @@ impl Core {
                 let (id, link) = peer::of_receiver(receiver);
                 let wait = self.delivery_waits_for(&delivery);
                 let body = self.body_of(&delivery);
-                if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.get_mut(&link)) {
-                    open.delivered = open.delivered.wrapping_add(1);
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    if let Some(open) = peer.links.get_mut(&link) {
+                        open.delivered = open.delivered.wrapping_add(1);
+                    }
+                    if peer.handed(&delivery) {
+                        self.laden.push(id);
+                    }
                 }
                 self.tell_in_line(wait, id, Event::Deliver { link, delivery, body });
             }
             Effect::Drained { receiver } => {
                 let (id, link) = peer::of_receiver(receiver);
+                if let Some(open) = self.peers.get_mut(&id).and_then(|peer| peer.links.get_mut(&link)) {
+                    open.drained();
+                }
                 self.tell_in_line(None, id, Event::Drained { link });
             }
             Effect::Detach { receiver, refusal } => {
@@ -80,7 +88,8 @@ impl Core {
     }
 
     /// The bytes to go with a delivery, if they are at hand. What is removed by being sent must bring them
-    /// along: its place on the disk may be used again before anybody reads it there.
+    /// along: its place on the disk may be used again before anybody reads it there. That read waits for the disk on
+    /// this thread; a connection that does not read causes no more of them than may be on its way to it.
     fn body_of(&self, delivery: &Delivery) -> Option<Body> {
         let recent = self.recent.find(delivery.location).cloned();
         if recent.is_some() || delivery.token.is_some() {
