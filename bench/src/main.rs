@@ -19,6 +19,8 @@ enum Workload {
     Connections(connections::Options),
     /// The same workloads on other brokers, and the document that compares them
     Peers(peers::Options),
+    /// Instructions of the broker for each message, under callgrind
+    Instructions(peers::instructions::Options),
     /// One fdatasync after another, as the disk does it
     Disk(disk::Options),
     /// The AMQP engine on real sockets with nothing behind it: CPU per message
@@ -33,6 +35,7 @@ fn main() -> anyhow::Result<()> {
         Workload::Load(options) => load::run(&options),
         Workload::Connections(options) => connections::run(&options).map(drop),
         Workload::Peers(options) => peers::run(&options),
+        Workload::Instructions(options) => peers::instructions::run(&options),
         Workload::Disk(options) => disk::run(&options),
         Workload::Amqp(options) => loopback::run(&options),
         Workload::AmqpPeer(options) => loopback::serve(&options),

@@ -9,6 +9,7 @@ mod daemon;
 mod document;
 mod driver;
 mod install;
+pub mod instructions;
 mod machine;
 mod peer;
 mod plot;

@@ -18,7 +18,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
 /// Runs one measurement in release mode, with the options it takes itself.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
-        [name @ ("load" | "disk" | "amqp" | "connections" | "peers"), options @ ..] => {
+        [name @ ("load" | "disk" | "amqp" | "connections" | "peers" | "instructions"), options @ ..] => {
             chore::run("build the broker", &mut cargo(&["build", "--release", "--bin", "vorrang"]))?;
             let mut command = cargo(&["run", "--release", "--package", "vorrang-bench", "--", name]);
             chore::run(name, command.args(options))
@@ -33,5 +33,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 
 fn names() -> String {
     let beside = EXAMPLES.iter().map(|(name, ..)| *name);
-    beside.chain(["load", "disk", "amqp", "connections", "peers"]).collect::<Vec<_>>().join(", ")
+    beside
+        .chain(["load", "disk", "amqp", "connections", "peers", "instructions"])
+        .collect::<Vec<_>>()
+        .join(", ")
 }

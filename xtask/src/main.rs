@@ -25,7 +25,7 @@ Usage: cargo xtask <chore> [options]
   conformance [--release-binary PATH] [--filter TEXT] [interop|proton|python|javascript|go ...]
                         real AMQP and Service Bus clients against the release binary
   bench NAME [options]  a measurement: filter, engine, fan-out, log, codec, connection, shard, load, disk,
-                        amqp, connections, peers (side by side with other brokers; --quick, --full)
+                        amqp, connections, instructions, peers (side by side with other brokers; --quick, --full)
   fuzz [--seconds N]    every fuzz target for N seconds (needs a nightly toolchain and cargo-fuzz)
 ";
 

@@ -38,6 +38,7 @@ fn text(results: &Results) -> String {
             waits::write(&mut text, results);
         }
     }
+    instructions(&mut text, results);
     peers(&mut text, results);
     text
 }
@@ -69,6 +70,22 @@ fn head(text: &mut String, results: &Results) {
         both(&results.ceiling),
     );
     text.push_str("Generator and server share the cores, so rates are those of both together; CPU per message is the server's alone.\n\n");
+}
+
+fn instructions(text: &mut String, results: &Results) {
+    if results.instructions.is_empty() {
+        return;
+    }
+    text.push_str(
+        "## Instructions per message\n\n\
+         `cargo xtask bench instructions`: what the server executes in user space for each message, counted by callgrind. Other work on the machine \
+         does not change it, so that it shows a regression that rates would hide.\n\n\
+         | path | instructions |\n|---|---:|\n",
+    );
+    for (name, count) in &results.instructions {
+        let _ = writeln!(text, "| {name} | {} |", figure(count.round()));
+    }
+    text.push('\n');
 }
 
 fn peers(text: &mut String, results: &Results) {

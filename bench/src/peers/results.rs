@@ -26,6 +26,9 @@ pub(crate) struct Results {
     /// The generator against a sink that does nothing, in messages a second.
     pub(crate) ceiling: Vec<f64>,
     pub(crate) cells: Vec<Cell>,
+    /// Instructions of our server for each message, by what is done with it.
+    #[serde(default)]
+    pub(crate) instructions: Vec<(String, f64)>,
 }
 
 /// One workload on one peer, once.

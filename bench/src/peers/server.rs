@@ -15,11 +15,12 @@ use anyhow::{Context, Result};
 
 use super::driver::amqp_0_9_1::Queue;
 use super::peer::Peer;
+pub(crate) use vorrang::Vorrang;
 
 /// Everything that can be measured, ours first.
 pub(crate) fn all(binary: Option<PathBuf>) -> Vec<Box<dyn Peer>> {
     vec![
-        Box::new(vorrang::Vorrang { binary }),
+        Box::new(Vorrang { binary, under: Vec::new() }),
         Box::new(rabbitmq::RabbitMq { queue: Queue::Classic }),
         Box::new(rabbitmq::RabbitMq { queue: Queue::Quorum }),
         Box::new(activemq::ActiveMq),

@@ -63,6 +63,12 @@ impl Running {
         Ok(Running { daemon, clients, started_in, folder })
     }
 
+    /// Ends it in good order.
+    pub(crate) fn stop(self) -> Result<()> {
+        drop(self.clients);
+        self.daemon.stop()
+    }
+
     /// Ends it in good order and starts it again on what it left.
     pub(crate) fn restart(self, peer: &dyn Peer, layout: Layout) -> Result<Running> {
         let Running { daemon, clients, folder, .. } = self;

@@ -1,5 +1,6 @@
 //! Vorrang itself.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,10 @@ rescue = { after = "5s", share = 0.1 }
 prefetch_share = 0.02
 "#;
 
-pub(super) struct Vorrang {
-    pub(super) binary: Option<PathBuf>,
+pub(crate) struct Vorrang {
+    pub(crate) binary: Option<PathBuf>,
+    /// A program with its options that runs the server and watches it.
+    pub(crate) under: Vec<OsString>,
 }
 
 impl Vorrang {
@@ -63,7 +66,10 @@ impl Peer for Vorrang {
         let config = folder.join("vorrang.toml");
         fs::write(&config, entities(layout))?;
         let port = free_port()?;
-        let mut command = Command::new(self.binary()?);
+        let binary = self.binary()?.into_os_string();
+        let mut words = self.under.iter().chain([&binary]);
+        let mut command = Command::new(words.next().unwrap_or(&binary));
+        command.args(words);
         command
             .args(["serve", "--dev", "--log", "warn", "--amqp-port", &port.to_string()])
             .args(["--amqps-port", "0", "--http-port", "0", "--https-port", "0", "--data-dir"])

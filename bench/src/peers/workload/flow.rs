@@ -113,7 +113,7 @@ pub(crate) fn run(peer: &dyn Peer, plan: Plan, scale: &Scale) -> Result<Figures>
 }
 
 /// Sends so many messages with several senders, or as many as the time allows; how many were acknowledged.
-pub(super) fn fill(
+pub(crate) fn fill(
     running: &Running,
     messages: u64,
     senders: u64,
@@ -139,7 +139,7 @@ pub(super) fn fill(
 }
 
 /// Receives and settles with several receivers until so many are settled or the time is up; how many, in which time.
-pub(super) fn drain(
+pub(crate) fn drain(
     running: &Running,
     messages: u64,
     receivers: u32,
