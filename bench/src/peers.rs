@@ -189,8 +189,9 @@ fn scale(options: &Options) -> Scale {
     let seconds = Duration::from_secs;
     if options.quick {
         return Scale {
-            warm_up: seconds(1),
-            measured: seconds(2),
+            // The first seconds of a new folder are not like those after them.
+            warm_up: seconds(3),
+            measured: seconds(3),
             overload: seconds(12),
             backlog: 100_000,
             backlog_patience: seconds(10),

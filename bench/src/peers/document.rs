@@ -32,6 +32,7 @@ pub(crate) fn write(results: &Results, docs: &Path) -> Result<()> {
 fn text(results: &Results) -> String {
     let mut text = String::new();
     head(&mut text, results);
+    section::summary(&mut text, results);
     for section in SECTIONS {
         section.write(&mut text, results);
         if section.title.starts_with("W3") {

@@ -34,7 +34,13 @@ impl Machine {
             memory_gb: field(&read("/proc/meminfo"), "MemTotal")
                 .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
                 .map_or(0, |kilobytes| (kilobytes + 500_000) / 1_000_000),
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            // What follows the version names a build, which is the machine's owner's.
+            kernel: read("/proc/sys/kernel/osrelease")
+                .trim()
+                .split('-')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             load: read("/proc/loadavg").split_whitespace().next().unwrap_or_default().to_owned(),
             sync_p50_ms: sync.quantile_ms(500),
             sync_p99_ms: sync.quantile_ms(990),

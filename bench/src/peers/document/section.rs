@@ -107,7 +107,10 @@ pub(super) const SECTIONS: &[Section] = &[
                 "bytes_per_message",
                 "a backlog that fits is kept in memory with its bodies; servers that keep them in files or in the kernel's page cache, which this figure does not see, hold less themselves",
             ),
-            ("restart_ms", "a restart replays the log, bodies included"),
+            (
+                "restart_ms",
+                "a restart reads the log since the last snapshot, and with it every waiting message",
+            ),
             ("drain_rate", SHARED_CORES),
         ],
     },
@@ -192,8 +195,27 @@ impl Section {
         let _ = write!(text, "\n![{}](performance/{})\n\n", self.title, self.picture());
     }
 
-    /// Who is first among those that sync, by the mean of the rounds, and how far from us.
+    /// A sentence about a figure: who is first, and why if it is not us.
     fn verdict(&self, column: &Column, results: &Results) -> Option<String> {
+        let Standing { rival, factor, first, .. } = self.standing(column, results)?;
+        if first {
+            return Some(format!(
+                "**{}**: first, ahead of {rival} by a factor of {}.",
+                column.head,
+                figure(factor)
+            ));
+        }
+        let reason = self.reasons.iter().find(|(name, _)| *name == column.name);
+        let reason = reason.map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+        Some(format!(
+            "**{}**: not first; {rival} is ahead by a factor of {}{reason}.",
+            column.head,
+            figure(factor)
+        ))
+    }
+
+    /// We and the best of the others that sync, by the means of the rounds.
+    fn standing<'a>(&'a self, column: &Column, results: &'a Results) -> Option<Standing<'a>> {
         let mean = |peer: &str| results.mean(self.workload, peer, column.name);
         let ours = mean(OURS)?;
         let better = |left: f64, right: f64| match column.judged {
@@ -207,24 +229,49 @@ impl Section {
                 best = Some((peer, value));
             }
         }
-        let (peer, value) = best?;
-        let ratio = (ours.max(value) / ours.min(value).max(1e-9)).min(1e6);
-        if better(value, ours) {
-            let reason =
-                self.reasons.iter().find(|(name, _)| *name == column.name).map(|(_, reason)| *reason);
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            return Some(format!(
-                "**{}**: not first; {peer} is ahead by a factor of {}{reason}.",
-                column.head,
-                figure(ratio)
-            ));
-        }
-        Some(format!("**{}**: first, ahead of {peer} by a factor of {}.", column.head, figure(ratio)))
+        let (rival, theirs) = best?;
+        // What is nothing has no factor; a thousand says enough.
+        let factor = (ours.max(theirs) / ours.min(theirs).max(1e-9)).min(1_000.0);
+        Some(Standing { rival, ours, theirs, factor, first: !better(theirs, ours) })
     }
 
     fn picture(&self) -> String {
         format!("{}.svg", self.workload.to_lowercase().replace([' ', '+'], "-"))
     }
+}
+
+/// How we stand by one figure.
+struct Standing<'a> {
+    rival: &'a str,
+    ours: f64,
+    theirs: f64,
+    factor: f64,
+    first: bool,
+}
+
+/// One row for every judged figure of every workload.
+pub(super) fn summary(text: &mut String, results: &Results) {
+    text.push_str(
+        "## In short\n\nMeans of the rounds, against the best of the others whose acknowledgement means synced.\n\n\
+         | workload | figure | Vorrang | best other | | factor |\n|---|---|---:|---|---:|---:|\n",
+    );
+    for section in SECTIONS {
+        for column in section.columns.iter().filter(|column| column.judged != No) {
+            let Some(standing) = section.standing(column, results) else { continue };
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} {} |",
+                section.workload,
+                column.head,
+                figure(standing.ours),
+                standing.rival,
+                figure(standing.theirs),
+                if standing.first { "ahead" } else { "**behind**" },
+                figure(standing.factor)
+            );
+        }
+    }
+    text.push('\n');
 }
 
 /// A picture of the first judged figure of every section.
