@@ -29,6 +29,11 @@ impl Default for RetryPolicy {
 pub(crate) struct Attempts(u32);
 
 impl Attempts {
+    /// The first attempt has been made.
+    pub(crate) fn after_one() -> Self {
+        Attempts(1)
+    }
+
     /// Counts an attempt and says how long to wait before it.
     ///
     /// The pause lies between half of the doubled step and all of it, so that clients that lost the same broker do

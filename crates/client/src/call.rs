@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, timeout_at};
 
+use crate::admin::{Entity, Properties};
 use crate::client::{Client, random};
 use crate::error::Error;
 use crate::message::Message;
@@ -16,18 +17,39 @@ use crate::session::SessionReceiver;
 /// A session's lock is renewed when this much of it is left, at least.
 const RENEW_BEFORE: Duration = Duration::from_secs(5);
 
+/// A reply queue that was made here and has not been used for so long is deleted by the broker.
+const IDLE_MAX: Duration = Duration::from_mins(10);
+
+/// Where replies come.
+pub(crate) struct Replies<'c> {
+    pub(crate) queue: &'c str,
+    /// The JSON API that makes the queue when it is missing.
+    pub(crate) admin: Option<&'c str>,
+}
+
+impl Replies<'_> {
+    async fn accept(&self, client: &Client, session: &str, wait: Duration) -> Result<SessionReceiver, Error> {
+        let accepted = client.accept_session(self.queue, Some(session), wait).await;
+        let (Err(Error::NotFound(_)), Some(url)) = (&accepted, self.admin) else { return accepted };
+        let wanted = Properties::default().with_sessions().with_auto_delete_on_idle(IDLE_MAX);
+        client.admin(url)?.create_if_missing(&Entity::queue(self.queue), &wanted).await?;
+        client.accept_session(self.queue, Some(session), wait).await
+    }
+}
+
 /// Sends `message` to `queue` and waits for the reply.
 pub(crate) async fn call(
     client: &Client,
     queue: &str,
-    reply_queue: &str,
+    replies: &Replies<'_>,
     message: Message,
     time_out: Duration,
 ) -> Result<Received, Error> {
     let until = Instant::now() + time_out;
     let calling = async {
         let session = format!("call-{:016x}{:016x}", random()?, random()?);
-        let mut replies = client.accept_session(reply_queue, Some(&session), time_out).await?;
+        let reply_queue = replies.queue;
+        let mut replies = replies.accept(client, &session, time_out).await?;
         let message = match message.message_id() {
             Some(_) => message,
             None => message.with_id(session.clone()),

@@ -46,10 +46,13 @@ pub struct Client {
 #[derive(Debug)]
 struct Inner {
     hub: Hub,
+    retry: RetryPolicy,
     operation_time_out: Duration,
     entity_path: Option<String>,
     endpoint: String,
     reply_queue: Option<String>,
+    /// Where the reply queue is made when it is missing.
+    reply_admin: Option<String>,
     credential: Credential,
     tls: TlsOptions,
     coordinator: OnceCell<Coordinator>,
@@ -85,6 +88,7 @@ pub struct ClientBuilder {
     token_lifetime: Duration,
     client_id: Option<String>,
     reply_queue: Option<String>,
+    reply_admin: Option<String>,
 }
 
 /// What can be read as a connection string.
@@ -195,11 +199,24 @@ impl ClientBuilder {
         self
     }
 
+    /// Makes the reply queue when it is missing, over the JSON API at this URL. Without [`ClientBuilder::reply_queue`] the client
+    /// has one to itself, which the broker deletes when it has not been used for a while.
+    #[must_use]
+    pub fn create_reply_queue(mut self, url: impl Into<String>) -> Self {
+        self.reply_admin = Some(url.into());
+        self
+    }
+
     /// Connects.
     pub async fn connect(self) -> Result<Client, Error> {
-        let operation_time_out = self.operation_time_out;
+        let (operation_time_out, retry) = (self.operation_time_out, self.retry);
         let entity_path = self.connection.entity_path.clone();
-        let reply_queue = self.reply_queue.clone();
+        let reply_admin = self.reply_admin.clone();
+        let reply_queue = match (&self.reply_queue, &reply_admin) {
+            (Some(queue), _) => Some(queue.clone()),
+            (None, Some(_)) => Some(format!("replies-{:016x}{:016x}", random()?, random()?)),
+            (None, None) => None,
+        };
         let (credential, tls) = (self.connection.credential.clone(), self.tls.clone());
         let setup = Arc::new(self.setup()?);
         let (connection, io) = driver::establish(&setup).await?;
@@ -210,10 +227,12 @@ impl ClientBuilder {
         let coordinator = OnceCell::new();
         let inner = Inner {
             hub,
+            retry,
             operation_time_out,
             entity_path,
             endpoint,
             reply_queue,
+            reply_admin,
             credential,
             tls,
             coordinator,
@@ -290,6 +309,7 @@ impl Client {
             token_lifetime: Duration::from_hours(1),
             client_id: None,
             reply_queue: None,
+            reply_admin: None,
         })
     }
 
@@ -356,7 +376,8 @@ impl Client {
         Rules::new(self.management(&path))
     }
 
-    /// Sends a message to a queue or topic and waits for the reply. Needs [`ClientBuilder::reply_queue`].
+    /// Sends a message to a queue or topic and waits for the reply. Needs [`ClientBuilder::reply_queue`] or
+    /// [`ClientBuilder::create_reply_queue`].
     ///
     /// The message says where its reply goes; whoever handles it answers with [`Client::reply`] or with whatever it has
     /// that knows `reply-to`, `reply-to-group-id` and `correlation-id`. [`Error::Timeout`] if no reply came in time.
@@ -367,10 +388,12 @@ impl Client {
         time_out: Duration,
     ) -> Result<Received, Error> {
         let Some(reply_queue) = &self.inner.reply_queue else {
-            let text = "a call needs a queue for its reply: set one with ClientBuilder::reply_queue";
+            let text = "a call needs a queue for its reply: set one with ClientBuilder::reply_queue, or have one made with \
+                        create_reply_queue";
             return Err(Error::InvalidArgument(text.into()));
         };
-        call::call(self, queue.as_ref(), reply_queue, message.into(), time_out).await
+        let replies = call::Replies { queue: reply_queue, admin: self.inner.reply_admin.as_deref() };
+        call::call(self, queue.as_ref(), &replies, message.into(), time_out).await
     }
 
     /// Answers a request: to its `reply-to`, in its `reply-to-group-id`, with its id as correlation id.
@@ -393,8 +416,9 @@ impl Client {
     /// Waits for outcomes that are on their way, a few seconds at most, and closes the connection.
     pub async fn close(&self) -> Result<(), Error> {
         match self.inner.hub.ask(|reply| Command::Close { reply }).await {
-            // It was closed before.
+            // It was closed before, or has ended for a reason that others were told.
             Err(Error::Closed) => Ok(()),
+            Err(error) if error == self.inner.hub.ending() => Ok(()),
             other => other,
         }
     }
@@ -405,6 +429,10 @@ impl Client {
 
     pub(crate) fn operation_time_out(&self) -> Duration {
         self.inner.operation_time_out
+    }
+
+    pub(crate) fn retry(&self) -> RetryPolicy {
+        self.inner.retry
     }
 
     pub(crate) fn hub(&self) -> &Hub {

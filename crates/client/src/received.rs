@@ -1,5 +1,6 @@
 //! A message that was received, with everything the broker says about it.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -17,15 +18,21 @@ use crate::wall;
 /// buffer it came in.
 const DETACHED_BYTES_MAX: usize = 8 * 1024;
 
-/// A received message.
+/// A received message. Cheap to clone and to hand on.
 #[derive(Debug, Clone)]
 pub struct Received {
+    parts: Arc<Parts>,
+    lock_token: Option<Uuid>,
+    pub(crate) delivery: Option<DeliveryRef>,
+}
+
+/// What was read of a message.
+#[derive(Debug)]
+struct Parts {
     message: vorrang_amqp::Message,
     header: Header,
     properties: Properties,
     annotations: Option<Map>,
-    lock_token: Option<Uuid>,
-    pub(crate) delivery: Option<DeliveryRef>,
 }
 
 /// In which state a message is that was peeked.
@@ -61,13 +68,14 @@ impl Received {
         let header = message.header().map_err(unreadable)?.unwrap_or_default();
         let properties = message.properties().map_err(unreadable)?.unwrap_or_default();
         let annotations = message.message_annotations();
-        Ok(Received { message, header, properties, annotations, lock_token, delivery })
+        let parts = Arc::new(Parts { message, header, properties, annotations });
+        Ok(Received { parts, lock_token, delivery })
     }
 
     /// The body's bytes. Empty if the body is an AMQP value; see [`Received::value`].
     #[must_use]
     pub fn body(&self) -> Bytes {
-        let mut parts = self.message.data();
+        let mut parts = self.parts.message.data();
         let first = parts.next().unwrap_or_default();
         let Some(second) = parts.next() else { return first };
         // Nearly no sender cuts its body; those that do get it in one piece.
@@ -81,7 +89,7 @@ impl Received {
     /// The body as text, if it is one data section of UTF-8.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
-        let body = self.message.encoded().get(self.message.layout().body.clone())?;
+        let body = self.parts.message.encoded().get(self.parts.message.layout().body.clone())?;
         // One data section: descriptor, then a binary with one or four bytes of length.
         let data = match body {
             [0x00, 0x53, 0x75, 0xa0, length, data @ ..] if data.len() == usize::from(*length) => data,
@@ -102,80 +110,80 @@ impl Received {
 
     /// The body, if it is an AMQP value.
     pub fn value(&self) -> Result<Option<Value>, Error> {
-        self.message.value().map_err(|error| Error::Body(error.to_string().into()))
+        self.parts.message.value().map_err(|error| Error::Body(error.to_string().into()))
     }
 
     /// The message's id as text.
     #[must_use]
     pub fn message_id(&self) -> Option<String> {
-        self.properties.message_id.as_ref().map(id_text)
+        self.parts.properties.message_id.as_ref().map(id_text)
     }
 
     /// The message this one belongs to, as text.
     #[must_use]
     pub fn correlation_id(&self) -> Option<String> {
-        self.properties.correlation_id.as_ref().map(id_text)
+        self.parts.properties.correlation_id.as_ref().map(id_text)
     }
 
     /// The session the message is in.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
-        self.properties.group_id.as_ref().map(Text::as_str)
+        self.parts.properties.group_id.as_ref().map(Text::as_str)
     }
 
     /// What the message is about.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
-        self.properties.subject.as_ref().map(Text::as_str)
+        self.parts.properties.subject.as_ref().map(Text::as_str)
     }
 
     /// The media type of the body.
     #[must_use]
     pub fn content_type(&self) -> Option<&str> {
-        self.properties.content_type.as_ref().map(Symbol::as_str)
+        self.parts.properties.content_type.as_ref().map(Symbol::as_str)
     }
 
     /// Where answers go.
     #[must_use]
     pub fn reply_to(&self) -> Option<&str> {
-        self.properties.reply_to.as_ref().map(Text::as_str)
+        self.parts.properties.reply_to.as_ref().map(Text::as_str)
     }
 
     /// The session answers go to.
     #[must_use]
     pub fn reply_to_session(&self) -> Option<&str> {
-        self.properties.reply_to_group_id.as_ref().map(Text::as_str)
+        self.parts.properties.reply_to_group_id.as_ref().map(Text::as_str)
     }
 
     /// Whom the message is for.
     #[must_use]
     pub fn to(&self) -> Option<&str> {
-        self.properties.to.as_ref().map(Text::as_str)
+        self.parts.properties.to.as_ref().map(Text::as_str)
     }
 
     /// An application property.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<Value> {
-        self.message.application_properties()?.value(name)
+        self.parts.message.application_properties()?.value(name)
     }
 
     /// All application properties, in the order of the wire.
     #[must_use]
     pub fn properties(&self) -> Vec<(String, Value)> {
-        let map = self.message.application_properties().unwrap_or_default();
+        let map = self.parts.message.application_properties().unwrap_or_default();
         map.iter().filter_map(|(key, value)| Some((key.as_str()?.to_owned(), value))).collect()
     }
 
     /// A message annotation.
     #[must_use]
     pub fn annotation(&self, name: &str) -> Option<Value> {
-        self.annotations.as_ref()?.value(name)
+        self.parts.annotations.as_ref()?.value(name)
     }
 
     /// The priority in the header. Vorrang writes there the level it decided, where that is another than the sender's.
     #[must_use]
     pub fn priority(&self) -> Option<u8> {
-        self.header.priority
+        self.parts.header.priority
     }
 
     /// The class the sender named, or a number as text: the application property `Priority`.
@@ -190,7 +198,7 @@ impl Received {
     /// The level the broker served the message at; 4, AMQP's default priority, if nothing says otherwise.
     #[must_use]
     pub fn level(&self) -> u8 {
-        self.header.priority.unwrap_or(4)
+        self.parts.header.priority.unwrap_or(4)
     }
 
     /// Which of several ordered sources the message came from, if the broker says so. An extension of Vorrang.
@@ -208,13 +216,13 @@ impl Received {
     /// Earlier deliveries that did not succeed; 0 at the first.
     #[must_use]
     pub fn delivery_count(&self) -> u32 {
-        self.header.delivery_count
+        self.parts.header.delivery_count
     }
 
     /// How long the message lives.
     #[must_use]
     pub fn time_to_live(&self) -> Option<Duration> {
-        self.header.ttl.map(|milliseconds| Duration::from_millis(milliseconds.into()))
+        self.parts.header.ttl.map(|milliseconds| Duration::from_millis(milliseconds.into()))
     }
 
     /// The message's place in its entity.
@@ -244,7 +252,7 @@ impl Received {
     /// When the message ceases to matter.
     #[must_use]
     pub fn expires_at(&self) -> Option<SystemTime> {
-        wall::system_time(self.properties.absolute_expiry_time?)
+        wall::system_time(self.parts.properties.absolute_expiry_time?)
     }
 
     /// The entity a dead-lettered message comes from.
@@ -284,21 +292,21 @@ impl Received {
     /// The size of the encoded message.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
-        self.message.encoded().len()
+        self.parts.message.encoded().len()
     }
 
     /// A message like this one, to be sent on: body, properties and application properties, without what the broker
     /// wrote.
     #[must_use]
     pub fn to_message(&self) -> Message {
-        let has_data = self.message.layout().body_kind != vorrang_amqp::message::BodyKind::Value;
+        let has_data = self.parts.message.layout().body_kind != vorrang_amqp::message::BodyKind::Value;
         Message::from_parts(
-            self.header,
-            self.properties.clone(),
-            self.annotations.as_ref(),
-            self.message.application_properties().as_ref(),
+            self.parts.header,
+            self.parts.properties.clone(),
+            self.parts.annotations.as_ref(),
+            self.parts.message.application_properties().as_ref(),
             has_data.then(|| self.body()),
-            self.message.value().ok().flatten().unwrap_or_default(),
+            self.parts.message.value().ok().flatten().unwrap_or_default(),
         )
     }
 
@@ -324,7 +332,7 @@ mod tests {
         assert_eq!(received.message_id().as_deref(), Some("m"));
         assert_eq!((received.session_id(), received.priority()), (Some("s"), Some(3)));
         assert_eq!(received.property("k"), Some(Value::Int(7)));
-        assert_eq!(received.to_message().encode(), received.message.encoded());
+        assert_eq!(received.to_message().encode(), received.parts.message.encoded());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{Instant, sleep};
 use vorrang_amqp::connection::OwnAttach;
 use vorrang_amqp::message::BatchBuilder;
 use vorrang_amqp::performative::{
@@ -16,6 +17,7 @@ use vorrang_amqp::performative::{
 };
 use vorrang_amqp::value::{Array, List, Map, Value};
 
+use crate::backoff::{Attempts, RetryPolicy};
 use crate::client::{Client, random};
 use crate::driver::{Accepted, Command, Farewell, Hub, LinkKey, OpenLink, OpenRole, SendItem, SenderShared};
 use crate::error::Error;
@@ -57,6 +59,7 @@ struct Inner {
     management: Management,
     entity: String,
     options: SenderOptions,
+    retry: RetryPolicy,
 }
 
 impl Drop for Inner {
@@ -71,7 +74,7 @@ impl Drop for Inner {
 pub struct Submitted {
     answer: oneshot::Receiver<Result<Accepted, Error>>,
     /// Keeps the link until the outcome is known.
-    _sender: Sender,
+    sender: Sender,
 }
 
 impl Future for Submitted {
@@ -80,7 +83,7 @@ impl Future for Submitted {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.answer).poll(cx).map(|answer| match answer {
             Ok(outcome) => outcome.map(|_| ()),
-            Err(_) => Err(Error::Closed),
+            Err(_) => Err(self.sender.inner.hub.ending()),
         })
     }
 }
@@ -108,6 +111,7 @@ impl Sender {
             management: client.management(entity),
             entity: entity.to_owned(),
             options,
+            retry: client.retry(),
         };
         Ok(Sender { inner: Arc::new(inner) })
     }
@@ -126,13 +130,40 @@ impl Sender {
 
     /// Sends a message; done when the broker has it safe.
     ///
-    /// Many sends on one sender may be awaited at once; they share round trips.
+    /// Many sends on one sender may be awaited at once; they share round trips. A broker that is busy is asked again after a
+    /// growing pause, for as long as [`RetryPolicy::give_up_after`].
     pub async fn send(&self, message: impl Into<Message>) -> Result<(), Error> {
-        self.submit(message).await?.await
+        let message = message.into();
+        let repeatable = self.inner.options.resend && message.message_id().is_some();
+        let payload = message.encode();
+        let submitted = self.submit_encoded(payload.clone(), 0, repeatable, None).await?;
+        self.taken(submitted, payload, 0, repeatable).await
+    }
+
+    /// Waits for an outcome. What a busy broker refused it does not have, so it is sent again.
+    async fn taken(
+        &self,
+        submitted: Submitted,
+        payload: Bytes,
+        message_format: u32,
+        repeatable: bool,
+    ) -> Result<(), Error> {
+        let until = Instant::now() + self.inner.retry.give_up_after;
+        let mut attempts = Attempts::after_one();
+        let mut outcome = submitted.await;
+        while let Err(Error::ServerBusy(_)) = outcome {
+            let pause = attempts.next_pause(&self.inner.retry);
+            if Instant::now() + pause >= until {
+                break;
+            }
+            sleep(pause).await;
+            outcome = self.submit_encoded(payload.clone(), message_format, repeatable, None).await?.await;
+        }
+        outcome
     }
 
     /// Hands a message over and returns at once; the outcome comes by awaiting what is returned. Messages submitted
-    /// one after the other are sent in that order.
+    /// one after the other are sent in that order. Nothing is sent again that a busy broker refused, which would change it.
     ///
     /// Waits only when this sender has too much on its way already.
     pub async fn submit(&self, message: impl Into<Message>) -> Result<Submitted, Error> {
@@ -157,24 +188,28 @@ impl Sender {
             if batch.count() > 0
                 && (batch.size_with(encoded.len()) > limit || batch.count() >= BATCH_MESSAGES_MAX)
             {
-                let full = std::mem::take(&mut batch).finish();
-                under_way.push(self.submit_encoded(full.into(), BATCH_FORMAT, repeatable, None).await?);
+                let full = Bytes::from(std::mem::take(&mut batch).finish());
+                let submitted = self.submit_encoded(full.clone(), BATCH_FORMAT, repeatable, None).await?;
+                under_way.push((submitted, full, BATCH_FORMAT, repeatable));
                 repeatable = self.inner.options.resend;
             }
             repeatable &= message.message_id().is_some();
             if batch.size_with(encoded.len()) > limit {
                 // Too large for a batch; the entity may take it alone.
-                under_way.push(self.submit_encoded(encoded, 0, repeatable, None).await?);
+                let submitted = self.submit_encoded(encoded.clone(), 0, repeatable, None).await?;
+                under_way.push((submitted, encoded, 0, repeatable));
                 repeatable = self.inner.options.resend;
             } else {
                 batch.push(&encoded);
             }
         }
         if batch.count() > 0 {
-            under_way.push(self.submit_encoded(batch.finish().into(), BATCH_FORMAT, repeatable, None).await?);
+            let last = Bytes::from(batch.finish());
+            let submitted = self.submit_encoded(last.clone(), BATCH_FORMAT, repeatable, None).await?;
+            under_way.push((submitted, last, BATCH_FORMAT, repeatable));
         }
-        for submitted in under_way {
-            submitted.await?;
+        for (submitted, payload, message_format, repeatable) in under_way {
+            self.taken(submitted, payload, message_format, repeatable).await?;
         }
         Ok(())
     }
@@ -256,7 +291,7 @@ impl Sender {
         let link = self.inner.link;
         let item = SendItem { link, payload, message_format, state, repeatable, room: Some(room), reply };
         self.inner.hub.command(Command::Send(item)).await?;
-        Ok(Submitted { answer, _sender: self.clone() })
+        Ok(Submitted { answer, sender: self.clone() })
     }
 
     fn batch_bytes_max(&self) -> u64 {

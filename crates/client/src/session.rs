@@ -1,6 +1,7 @@
 //! Sessions: messages that belong together, received in order by one receiver at a time.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use crate::client::Client;
 use crate::entity::Source;
 use crate::error::Error;
 use crate::receiver::{Extras, Receiver, ReceiverOptions};
+use crate::settle::Settler;
 use crate::wall;
 
 pub(crate) const SESSION_FILTER: &str = "com.microsoft:session-filter";
@@ -22,8 +24,15 @@ const LOCKED_UNTIL: &str = "com.microsoft:locked-until-utc";
 #[derive(Debug)]
 pub struct SessionReceiver {
     receiver: Receiver,
-    session: String,
+    session: Session,
     locked_until: Option<SystemTime>,
+}
+
+/// A locked session, without its messages: its id, its lock and its state. Cheap to clone, for handlers that run elsewhere.
+#[derive(Debug, Clone)]
+pub struct Session {
+    settler: Settler,
+    id: Arc<str>,
 }
 
 impl Deref for SessionReceiver {
@@ -58,16 +67,23 @@ impl SessionReceiver {
             other => other,
         })?;
         let session = receiver.settler().session().map(str::to_owned);
-        let session = session.ok_or_else(|| Error::Protocol("the broker names no session".into()))?;
+        let id = session.ok_or_else(|| Error::Protocol("the broker names no session".into()))?;
+        let session = Session { settler: receiver.settler(), id: id.into() };
         let until = opened.answer.properties.as_ref().and_then(|map| map.value(LOCKED_UNTIL));
         let until = until.and_then(|ticks| ticks.as_i64()).map(time_of_ticks);
         Ok(SessionReceiver { receiver, session, locked_until: until.and_then(wall::system_time) })
     }
 
+    /// The session, to be handed on.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// The session's id.
     #[must_use]
     pub fn session_id(&self) -> &str {
-        &self.session
+        self.session.id()
     }
 
     /// Until when the session is locked, as far as we know.
@@ -78,11 +94,39 @@ impl SessionReceiver {
 
     /// Keeps the session locked for another lock duration; returns until when.
     pub async fn renew_lock(&mut self) -> Result<SystemTime, Error> {
-        let answer = self.ask("com.microsoft:renew-session-lock", None).await?;
-        let until = answer.value("expiration")?.as_timestamp().and_then(wall::system_time);
-        let until = until.ok_or_else(|| Error::Protocol("the answer names no time".into()))?;
+        let until = self.session.renew_lock().await?;
         self.locked_until = Some(until);
         Ok(until)
+    }
+
+    /// What was stored with the session.
+    pub async fn state(&self) -> Result<Option<Bytes>, Error> {
+        self.session.state().await
+    }
+
+    /// Stores something with the session, or nothing.
+    pub async fn set_state(&self, state: Option<Bytes>) -> Result<(), Error> {
+        self.session.set_state(state).await
+    }
+
+    /// Gives back what was fetched, and the session.
+    pub async fn close(self) -> Result<(), Error> {
+        self.receiver.close().await
+    }
+}
+
+impl Session {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Keeps the session locked for another lock duration; returns until when.
+    pub async fn renew_lock(&self) -> Result<SystemTime, Error> {
+        let answer = self.ask("com.microsoft:renew-session-lock", None).await?;
+        let until = answer.value("expiration")?.as_timestamp().and_then(wall::system_time);
+        until.ok_or_else(|| Error::Protocol("the answer names no time".into()))
     }
 
     /// What was stored with the session.
@@ -97,18 +141,13 @@ impl SessionReceiver {
         self.ask("com.microsoft:set-session-state", state).await.map(|_| ())
     }
 
-    /// Gives back what was fetched, and the session.
-    pub async fn close(self) -> Result<(), Error> {
-        self.receiver.close().await
-    }
-
     async fn ask(
         &self,
         operation: &'static str,
         more: Option<(&'static str, Value)>,
     ) -> Result<crate::driver::Response, Error> {
-        let mut arguments = vec![("session-id", Value::from(self.session.as_str()))];
+        let mut arguments = vec![("session-id", Value::from(&*self.id))];
         arguments.extend(more);
-        self.receiver.settler().management().call_repeatable(operation, arguments).await
+        self.settler.management().call_repeatable(operation, arguments).await
     }
 }

@@ -21,7 +21,7 @@ mod receiving;
 mod sending;
 mod slab;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -72,6 +72,7 @@ pub(crate) struct Inbox {
     commands: mpsc::Receiver<Command>,
     farewells: mpsc::UnboundedReceiver<Farewell>,
     attention: mpsc::UnboundedReceiver<LinkKey>,
+    ending: Arc<OnceLock<Error>>,
 }
 
 /// The handles' end of the channels.
@@ -80,6 +81,8 @@ pub(crate) struct Hub {
     commands: mpsc::Sender<Command>,
     farewells: mpsc::UnboundedSender<Farewell>,
     attention: mpsc::UnboundedSender<LinkKey>,
+    /// Why the driver has ended, if nobody asked it to.
+    ending: Arc<OnceLock<Error>>,
 }
 
 /// Both ends.
@@ -87,21 +90,32 @@ pub(crate) fn channels() -> (Hub, Inbox) {
     let (commands, commands_out) = mpsc::channel(COMMANDS_MAX);
     let (farewells, farewells_out) = mpsc::unbounded_channel();
     let (attention, attention_out) = mpsc::unbounded_channel();
-    let inbox = Inbox { commands: commands_out, farewells: farewells_out, attention: attention_out };
-    (Hub { commands, farewells, attention }, inbox)
+    let ending: Arc<OnceLock<Error>> = Arc::default();
+    let inbox = Inbox {
+        commands: commands_out,
+        farewells: farewells_out,
+        attention: attention_out,
+        ending: Arc::clone(&ending),
+    };
+    (Hub { commands, farewells, attention, ending }, inbox)
 }
 
 impl Hub {
     /// Hands a command to the driver, waiting for room.
     pub(crate) async fn command(&self, command: Command) -> Result<(), Error> {
-        self.commands.send(command).await.map_err(|_| Error::Closed)
+        self.commands.send(command).await.map_err(|_| self.ending())
+    }
+
+    /// Why nothing is answered any more.
+    pub(crate) fn ending(&self) -> Error {
+        self.ending.get().cloned().unwrap_or(Error::Closed)
     }
 
     /// Hands a command to the driver and waits for the answer.
     pub(crate) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Error> {
         let (reply, answer) = tokio::sync::oneshot::channel();
         self.command(command(reply)).await?;
-        answer.await.map_err(|_| Error::Closed)?
+        answer.await.map_err(|_| self.ending())?
     }
 
     /// Leaves something behind; a driver that is gone needs nothing.
@@ -216,6 +230,8 @@ async fn reconnect(desk: &mut Desk, inbox: &mut Inbox, setup: &Arc<Setup>) -> Op
             }
             Err(error) if error.gravity() == Gravity::Final => {
                 warn!(%error, "cannot connect again");
+                // Set once: the driver ends with this.
+                let _ = inbox.ending.set(error.clone());
                 desk.end_all(&error);
                 return None;
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-pub use tls::TlsOptions;
+pub use tls::{TlsClient, TlsOptions};
 
 use crate::error::Error;
 

@@ -1,6 +1,7 @@
 //! Whom we trust: the platform's roots, roots the caller gives, or, for development only, anybody.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -8,6 +9,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
 use crate::error::Error;
@@ -80,6 +82,40 @@ impl TlsOptions {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Error::Tls(format!("'{host}' cannot be in a certificate").into()))?;
         Ok((TlsConnector::from(Arc::new(config)), name))
+    }
+}
+
+impl TlsOptions {
+    /// What makes TLS connections to `host`, for protocols other than AMQP: a worker that posts to an HTTPS endpoint, say.
+    pub fn client(&self, host: &str) -> Result<TlsClient, Error> {
+        let (connector, name) = self.connector(host)?;
+        Ok(TlsClient { connector, name })
+    }
+}
+
+/// Makes TLS connections to one host.
+#[derive(Clone)]
+pub struct TlsClient {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl fmt::Debug for TlsClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsClient").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl TlsClient {
+    /// Secures a stream; an error if the peer does not prove that it is the host.
+    pub async fn connect<S>(
+        &self,
+        stream: S,
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Send + Unpin + use<S>>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin,
+    {
+        self.connector.connect(self.name.clone(), stream).await
     }
 }
 

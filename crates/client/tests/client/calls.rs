@@ -40,6 +40,35 @@ async fn a_call_gets_the_reply_that_is_meant_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reply_queue_is_made_when_it_is_missing() {
+    let broker = Broker::start().await;
+    let url = format!("http://localhost:{}", broker.ready.http.port());
+    let server = broker.client().await;
+    let answering = server.clone();
+    tokio::spawn(async move {
+        let mut receiver = answering.receiver("orders").await.unwrap();
+        while let Some(request) = receiver.recv().await {
+            answering.reply(&request, "answer").await.unwrap();
+            receiver.complete(&request).await.unwrap();
+        }
+    });
+    let wait = Duration::from_secs(20);
+    let named =
+        broker.builder().reply_queue("made/replies").create_reply_queue(&url).connect().await.unwrap();
+    assert_eq!(named.call("orders", "x", wait).await.unwrap().text(), Some("answer"));
+    let own = broker.builder().create_reply_queue(&url).connect().await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(own.call("orders", "x", wait).await.unwrap().text(), Some("answer"));
+    }
+    let queues = server.admin(&url).unwrap().queues().await.unwrap();
+    let made: Vec<_> = queues.iter().filter(|queue| queue.name.contains("replies")).collect();
+    // One that was there, the named one, and one for the client without a name.
+    assert_eq!(made.len(), 3, "{made:?}");
+    let temporary = made.iter().find(|queue| queue.name.starts_with("replies-")).unwrap();
+    assert_eq!(temporary.properties.value("autoDeleteOnIdle"), Some(&"PT10M".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_without_a_place_for_replies_says_what_is_missing() {
     let broker = Broker::start().await;
     let client = broker.client().await;

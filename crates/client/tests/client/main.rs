@@ -10,6 +10,7 @@
 mod admin;
 mod broker;
 mod calls;
+mod endings;
 mod messages;
 mod restart;
 mod rules;
