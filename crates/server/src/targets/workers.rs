@@ -3,14 +3,18 @@
 //! To start everything that waits within its target takes `waiting × service ÷ target` workers, and work
 //! that keeps coming takes `rate × service` more. When the oldest message has used up part of its target,
 //! what is left of it counts instead, down to a quarter. Autoscalers read this as
-//! `vorrang_desired_workers`; worker pools of this project compute the same for themselves.
+//! `vorrang_desired_workers`, or as `desiredWorkers` of an entity's live report; worker pools of this project compute the same for themselves.
 
-use vorrang_engine::Span;
+use vorrang_engine::observe::Histogram;
+use vorrang_engine::survey::{LevelSurvey, MailboxSurvey};
+use vorrang_engine::{Span, Timestamp};
 
 /// The target where a class has none: what waits should be started within a minute.
 const TARGET_WITHOUT_CLASS: Span = Span::minutes(1);
 /// How long a message takes before one was measured.
 const SERVICE_ASSUMED: Span = Span(500);
+/// The span over which rates are taken.
+const RATE_OVER: Span = Span::minutes(1);
 /// More than anybody starts; a larger wish is cut.
 pub const WORKERS_MAX: u32 = 100_000;
 
@@ -50,6 +54,27 @@ pub fn desired(classes: &[Load]) -> u32 {
     let wanted = u32::try_from(wanted).unwrap_or(WORKERS_MAX).min(WORKERS_MAX);
     let busy = classes.iter().any(|load| load.waiting > 0 || load.locked > 0);
     if busy { wanted.max(1) } else { wanted }
+}
+
+/// The same for a mailbox, as it is now.
+#[must_use]
+pub fn desired_for(now: Timestamp, mailbox: &MailboxSurvey) -> u32 {
+    let loads: Vec<Load> = mailbox.levels.iter().map(|level| load(now, level)).collect();
+    desired(&loads)
+}
+
+fn load(now: Timestamp, level: &LevelSurvey) -> Load {
+    let series = level.series.as_deref();
+    let mean = |histogram: &Histogram| histogram.sum().checked_div(histogram.count()).map(Span);
+    Load {
+        waiting: level.counts.ready,
+        locked: level.counts.locked,
+        oldest: level.oldest.map(|since| now.since(since)).unwrap_or_default(),
+        arrivals_per_kilosecond: series
+            .map_or(0, |series| series.arrival_rate.per_kilosecond(now, RATE_OVER)),
+        service: series.and_then(|series| mean(&series.processing)),
+        target: level.target_wait,
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
     reason = "a test that meets the unexpected shall stop"
 )]
 
+mod autoscaling;
 mod definitions;
 mod entities;
 mod events;

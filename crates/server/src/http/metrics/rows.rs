@@ -9,7 +9,7 @@ use vorrang_engine::observe::{Histogram, LevelCounts, Series};
 use vorrang_engine::survey::{EntitySurvey, LevelSurvey, MailboxSurvey};
 use vorrang_engine::{Level, Span, Timestamp};
 
-use crate::targets::workers::{self, Load};
+use crate::targets::workers;
 
 /// Entities with rows of their own.
 pub(super) const ENTITIES_MAX: usize = 1_000;
@@ -17,9 +17,6 @@ pub(super) const ENTITIES_MAX: usize = 1_000;
 pub(super) const CLASSES_MAX: usize = 16;
 /// Where the rest is added up.
 pub(super) const OTHER: &str = "$other";
-/// The span over which rates are taken.
-const RATE_OVER: Span = Span::minutes(1);
-
 /// All rows.
 #[derive(Debug)]
 pub(super) struct Rows {
@@ -109,8 +106,8 @@ impl EntityRow {
         self.receivers = self.receivers.saturating_add(wide(main.receivers));
         self.sessions = self.sessions.saturating_add(wide(main.sessions));
         self.unknown_classes = self.unknown_classes.saturating_add(main.unknown_classes);
-        let loads: Vec<Load> = main.levels.iter().map(|level| load(now, level)).collect();
-        self.desired_workers = self.desired_workers.saturating_add(u64::from(workers::desired(&loads)));
+        self.desired_workers =
+            self.desired_workers.saturating_add(u64::from(workers::desired_for(now, main)));
         for level in &main.levels {
             let row = self.class(name(level));
             row.add(now, level);
@@ -193,18 +190,4 @@ impl Seen {
 pub(super) fn name(level: &LevelSurvey) -> String {
     let Level(number) = level.level;
     level.class.clone().unwrap_or_else(|| number.to_string())
-}
-
-fn load(now: Timestamp, level: &LevelSurvey) -> Load {
-    let series = level.series.as_deref();
-    let mean = |histogram: &Histogram| histogram.sum().checked_div(histogram.count()).map(Span);
-    Load {
-        waiting: level.counts.ready,
-        locked: level.counts.locked,
-        oldest: level.oldest.map(|since| now.since(since)).unwrap_or_default(),
-        arrivals_per_kilosecond: series
-            .map_or(0, |series| series.arrival_rate.per_kilosecond(now, RATE_OVER)),
-        service: series.and_then(|series| mean(&series.processing)),
-        target: level.target_wait,
-    }
 }

@@ -40,6 +40,8 @@ pub struct Runtime {
 pub struct Live {
     /// When this was so.
     pub at: String,
+    /// How many workers would start what waits within its targets: the number for an autoscaler.
+    pub desired_workers: u32,
     /// `main`, `deadletter` and `transferdeadletter`, as far as they are in use.
     pub mailboxes: Vec<MailboxReport>,
 }

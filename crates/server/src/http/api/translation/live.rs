@@ -8,6 +8,7 @@ use vorrang_engine::{Counts, Span, Timestamp};
 
 use super::properties;
 use crate::http::api::model;
+use crate::targets::workers;
 use crate::{date, duration};
 
 /// The stretch over which rates are told.
@@ -66,6 +67,7 @@ pub(crate) fn shown(survey: &EntitySurvey, now: Timestamp) -> model::Live {
         .filter(|(which, found)| *which == model::Mailbox::Main || found.counts.total() > 0);
     model::Live {
         at: date::rfc3339(now),
+        desired_workers: workers::desired_for(now, &survey.main),
         mailboxes: used.map(|(which, found)| mailbox(which, found, now)).collect(),
     }
 }
