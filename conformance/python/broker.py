@@ -19,8 +19,9 @@ READY_LINE = "vorrang is ready"
 class Broker:
     """One process of the binary under test, on free ports, in a directory of the caller's."""
 
-    def __init__(self, data_dir):
+    def __init__(self, data_dir, entities=ENTITIES):
         self._data_dir = data_dir
+        self._entities = entities
         self._process = None
         self.endpoint = self._start({name: 0 for name in PORTS})
 
@@ -46,7 +47,7 @@ class Broker:
 
     def _start(self, ports):
         command = [BINARY, "serve", "--dev", "--host", "127.0.0.1", "--data-dir", self._data_dir]
-        command += ["--emulator-config", ENTITIES]
+        command += ["--emulator-config", self._entities]
         for name, port in ports.items():
             command += [f"--{name}-port", str(port)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

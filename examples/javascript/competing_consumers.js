@@ -1,12 +1,12 @@
 // The Competing Consumers pattern: many calls at once on one queue, each message to one of them.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceBusAdministrationClient, ServiceBusClient } from "@azure/service-bus";
-import { connectionString } from "./connection.js";
+import { adminConnectionString, connectionString } from "./connection.js";
 
 const queue = "competing";
 const messages = 100;
 
-const admin = new ServiceBusAdministrationClient(connectionString);
+const admin = new ServiceBusAdministrationClient(adminConnectionString);
 if (!(await admin.queueExists(queue))) {
   await admin.createQueue(queue, { maxDeliveryCount: 3 });
 }

@@ -7,7 +7,7 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import AutoLockRenewer, ServiceBusClient
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
-from connection import CONNECTION_STRING
+from connection import ADMIN_CONNECTION_STRING, CERTIFICATE, CONNECTION_STRING
 
 QUEUE = "competing"
 MESSAGES = 100
@@ -15,7 +15,8 @@ CONCURRENT = 10
 
 
 async def create_queue() -> None:
-    async with ServiceBusAdministrationClient.from_connection_string(CONNECTION_STRING) as admin:
+    admin = ServiceBusAdministrationClient.from_connection_string(ADMIN_CONNECTION_STRING, connection_verify=CERTIFICATE)
+    async with admin:
         try:
             await admin.create_queue(QUEUE, max_delivery_count=3)
         except ResourceExistsError:

@@ -39,9 +39,14 @@ struct Suite {
 enum Peer {
     /// The broker, started for the suite.
     Broker,
-    /// The protocol engine alone; the suite starts it itself, as server and as client.
+    /// The protocol engine and the client library alone; the suite starts them itself, as server and as client.
     Engine,
+    /// The programs of `examples/`; the suite starts them itself, and a broker for them.
+    Samples,
 }
+
+/// The programs of the patterns, by the names they have in every language.
+const SAMPLES: [&str; 3] = ["priority_sender", "priority_worker", "competing_consumers"];
 
 /// How many suites run at a time.
 const LANES: usize = 2;
@@ -90,6 +95,12 @@ const SUITES: &[Suite] = &[
         client: Client::node("conformance/javascript/package-lock.json", "conformance/javascript"),
         peer: Peer::Broker,
     },
+    Suite {
+        name: "samples",
+        title: "samples",
+        client: Client::python("conformance/python/requirements.txt", "conformance/samples", "."),
+        peer: Peer::Samples,
+    },
     Suite { name: "go", title: "go", client: Client::go("conformance/go/go.sum"), peer: Peer::Broker },
 ];
 
@@ -111,15 +122,16 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let suites: Vec<&Suite> = SUITES.iter().filter(chosen).collect();
     let binary = match &options.release_binary {
         Some(path) => Some(path.canonicalize().with_context(|| format!("no binary at {}", path.display()))?),
-        None if suites.iter().any(|suite| suite.peer == Peer::Broker) => Some(build_broker()?),
+        None if suites.iter().any(|suite| suite.peer != Peer::Engine) => Some(build_broker()?),
         None => None,
     };
     for suite in &suites {
         suite.client.install()?;
     }
-    let needs_engine = suites.iter().any(|suite| suite.peer == Peer::Engine);
-    let interop_peer = if needs_engine { Some(build_interop_peer()?) } else { None };
-    let programs = Programs { broker: binary, interop_peer };
+    let needs = |peer: Peer| suites.iter().any(|suite| suite.peer == peer);
+    let engine = if needs(Peer::Engine) { build_engine()? } else { Vec::new() };
+    let samples = if needs(Peer::Samples) { build_samples()? } else { Vec::new() };
+    let programs = Programs { broker: binary, engine, samples };
     let (next, total) = (Mutex::new(suites.into_iter()), Mutex::new(Tally::default()));
     thread::scope(|scope| {
         let lane = || -> Result<()> {
@@ -149,24 +161,31 @@ fn taken<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What suites run against.
 struct Programs {
     broker: Option<PathBuf>,
-    interop_peer: Option<PathBuf>,
+    engine: Vec<Told>,
+    samples: Vec<Told>,
 }
+
+/// A place that a suite is told of, in a variable of its environment.
+type Told = (&'static str, PathBuf);
 
 fn run_suite(suite: &Suite, programs: &Programs, filter: Option<&str>) -> Result<Tally> {
     let mut test = suite.client.test(suite.title, filter)?;
     // Held until the tests are through; dropping it ends the process.
-    let _broker = match (suite.peer, &programs.broker, &programs.interop_peer) {
-        (Peer::Broker, Some(binary), _) => {
+    let _broker = match (suite.peer, &programs.broker) {
+        (Peer::Broker | Peer::Samples, Some(binary)) => {
             let broker = Broker::start(binary, &work_folder(), suite.title)?;
             broker.introduce_to(&mut test.command);
             Some(broker)
         }
-        (Peer::Engine, _, Some(peer)) => {
-            test.command.env("VORRANG_INTEROP_PEER", peer);
-            None
-        }
+        (Peer::Engine, _) => None,
         _ => bail!("what it runs against was not built"),
     };
+    let told = match suite.peer {
+        Peer::Broker => &[][..],
+        Peer::Engine => &programs.engine,
+        Peer::Samples => &programs.samples,
+    };
+    test.command.envs(told.iter().map(|(variable, place)| (variable, place)));
     println!("==> conformance {}", suite.title);
     let started = Instant::now();
     let output = test.command.output().with_context(|| format!("cannot start {:?}", test.command))?;
@@ -197,10 +216,34 @@ fn build_broker() -> Result<PathBuf> {
     Ok(target_folder().join("release/vorrang"))
 }
 
-fn build_interop_peer() -> Result<PathBuf> {
-    let arguments = ["build", "--locked", "--package", "vorrang-amqp", "--example", "interop_peer"];
-    chore::run("build the interop peer", &mut cargo(&arguments))?;
-    Ok(target_folder().join("debug/examples/interop_peer"))
+/// The programs that talk to other makes of AMQP.
+fn build_engine() -> Result<Vec<Told>> {
+    build_examples("vorrang-amqp", &["interop_peer"])?;
+    let folder = build_examples("vorrang-client", &["interop_client"])?;
+    Ok(vec![
+        ("VORRANG_INTEROP_PEER", folder.join("interop_peer")),
+        ("VORRANG_INTEROP_CLIENT", folder.join("interop_client")),
+    ])
+}
+
+/// The Rust samples are built, the packages of the JavaScript ones installed.
+fn build_samples() -> Result<Vec<Told>> {
+    let packages = Client::node("conformance/javascript/package-lock.json", "conformance/javascript");
+    packages.install()?;
+    Ok(vec![
+        ("VORRANG_NODE_MODULES", packages.installed_in().join("node_modules")),
+        ("VORRANG_RUST_SAMPLES", build_examples("vorrang-worker", &SAMPLES)?),
+    ])
+}
+
+/// Builds examples of a package, in the profile of the tests, whose run has built most of it already; where they are.
+fn build_examples(package: &str, names: &[&str]) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--locked", "--profile", "test", "--package", package]);
+    for name in names {
+        build.args(["--example", name]);
+    }
+    chore::run(&format!("build {}", names.join(", ")), &mut build)?;
+    Ok(target_folder().join("debug/examples"))
 }
 
 impl Options {
@@ -220,7 +263,7 @@ impl Options {
                 name if SUITES.iter().any(|suite| suite.name == name) => options.names.push(name.to_owned()),
                 unknown => bail!(
                     "`cargo xtask conformance` knows --release-binary PATH, --filter TEXT and the suites \
-                     interop, proton, python, javascript and go, not '{unknown}'"
+                     interop, api, proton, python, javascript, go and samples, not '{unknown}'"
                 ),
             }
         }

@@ -3,13 +3,13 @@
 use anyhow::{Result, bail};
 
 use crate::chore::{self, cargo};
-use crate::{conformance, tidy};
+use crate::{conformance, postgres, tidy};
 
 /// Fresh seeds for the simulator, on every run.
 const SEEDS: &str = "200";
 
 /// The real clients whose languages a newcomer is expected to have.
-const CLIENTS: [&str; 4] = ["interop", "proton", "python", "javascript"];
+const CLIENTS: [&str; 5] = ["interop", "proton", "python", "javascript", "samples"];
 
 /// Runs all checks, the ones that fail fastest first.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
@@ -20,6 +20,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     tidy::run()?;
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
     chore::run("lints", &mut cargo(&lints))?;
+    postgres::ensure()?;
     chore::run("tests", &mut cargo(&["test", "--workspace", "--locked"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
     chore::run("docs", docs.env("RUSTDOCFLAGS", "--deny warnings"))?;

@@ -1,6 +1,6 @@
 //! The Competing Consumers pattern: many consumers on one queue, each message to one of them.
 //!
-//! Sends a batch, pumps it with ten concurrent calls, pauses, goes on, and stops gently.
+//! Creates the queue if it is missing, sends a batch, pumps it with ten concurrent calls, pauses, goes on, and stops gently.
 
 #![allow(clippy::print_stdout, reason = "an example talks on its terminal")]
 
@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use vorrang_client::admin::{Entity, Properties};
 use vorrang_client::{Client, Message, Received};
 use vorrang_worker::plan::size::Size;
 use vorrang_worker::{Context, Options, Outcome, Pool, Problem};
 
 const CONNECTION_STRING: &str = "Endpoint=sb://localhost;SharedAccessKeyName=RootManageSharedAccessKey;\
                                  SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true";
+const ADMIN: &str = "http://localhost:5300";
+const QUEUE: &str = "competing";
 const MESSAGES: usize = 100;
 
 #[tokio::main]
@@ -21,7 +24,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connection_string =
         std::env::var("VORRANG_CONNECTION_STRING").unwrap_or(CONNECTION_STRING.to_owned());
     let client = Client::connect(&connection_string).await?;
-    let sender = client.sender("orders").await?;
+    let admin = client.admin(&std::env::var("VORRANG_ADMIN").unwrap_or(ADMIN.to_owned()))?;
+    admin.create_if_missing(&Entity::queue(QUEUE), &Properties::default().with_max_delivery_count(3)).await?;
+    let sender = client.sender(QUEUE).await?;
     sender.send_all((0..MESSAGES).map(|number| Message::text(format!("order {number}")))).await?;
     println!("sent {MESSAGES} messages in batches");
 
@@ -38,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     };
-    let pool = Pool::builder(&client, Options::new(Size::Fixed(10), ["orders"]))
+    let pool = Pool::builder(&client, Options::new(Size::Fixed(10), [QUEUE]))
         .on_problem(Arc::new(|problem: &Problem| println!("problem: {problem}")))
         .start(handler)
         .await?;

@@ -6,12 +6,12 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
-use vorrang_client::{Abandon, Client, DeadLetter, Error, Message, Received, Settler, Text, Value};
+use vorrang_client::{Abandon, Client, DeadLetter, Error, Message, Received, Session, Settler, Text, Value};
 
 use crate::gate::Gate;
 use crate::outcome::{Checkpoint, Outcome};
 use crate::plan::settlement::{Settlement, Verdict, settlement};
-use crate::pool::{CHECKPOINT, Options, PREEMPTIONS};
+use crate::pool::{CHECKPOINT, Options, PREEMPTIONS, Reins};
 use crate::replies::Replies;
 
 /// The application property that tells what went wrong at the last attempt.
@@ -31,9 +31,11 @@ struct Inner {
     checkpoint: Option<Checkpoint>,
     message: Received,
     settler: Option<Settler>,
+    session: Option<Session>,
     options: Arc<Options>,
     replies: Arc<Replies>,
     gate: Gate,
+    reins: Reins,
     asked: Asked,
     preemptions: AtomicU32,
     /// Settled, or the lock is gone: nothing more is told to the broker.
@@ -65,14 +67,29 @@ impl Context {
                 checkpoint,
                 message,
                 settler,
+                session: None,
                 options: Arc::clone(options),
                 replies: Arc::clone(replies),
                 gate: Gate::default(),
+                reins: Reins::default(),
                 asked: Asked::default(),
                 preemptions: AtomicU32::new(0),
                 over: AtomicBool::new(false),
             }),
         }
+    }
+
+    /// The same, for a message of a session that this pool has locked.
+    pub(crate) fn in_session(mut self, session: Session) -> Context {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.session = Some(session);
+        }
+        self
+    }
+
+    /// The session the message belongs to, with its state, in a pool that serves sessions.
+    pub fn session(&self) -> Option<&Session> {
+        self.inner.session.as_ref()
     }
 
     /// The queue or subscription the message came from.
@@ -114,6 +131,11 @@ impl Context {
     /// The gate that stops the task; for handlers whose work runs elsewhere, such as in a child process.
     pub fn gate(&self) -> &Gate {
         &self.inner.gate
+    }
+
+    /// What ends the task.
+    pub(crate) fn reins(&self) -> &Reins {
+        &self.inner.reins
     }
 
     /// The client the message came through, to send to other entities.

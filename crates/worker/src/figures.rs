@@ -6,6 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use vorrang_client::Error;
+
+use crate::pool::Settled;
+
 /// The figures of one pool, shared.
 #[derive(Debug)]
 pub struct Figures {
@@ -66,8 +70,24 @@ impl Gauge {
         self.0.store(u64::try_from(value).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// One more, for as long as the answer is held.
+    pub(crate) fn hold(&self) -> OneMore<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OneMore(self)
+    }
+
     fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counted in a gauge until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OneMore<'g>(&'g Gauge);
+
+impl Drop for OneMore<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -218,6 +238,25 @@ impl EntityFigures {
             wait: Sum::default(),
             service: Sum::default(),
         }
+    }
+
+    /// Counts what became of a message; whether the broker refused it.
+    pub(crate) fn count(&self, settled: &Settled) -> bool {
+        match settled {
+            Settled::Completed => self.completed.add_one(),
+            Settled::Retried => self.retried.add_one(),
+            Settled::DeadLettered => self.dead_lettered.add_one(),
+            Settled::Suspended => self.suspended.add_one(),
+            Settled::GivenBack => self.given_back.add_one(),
+            Settled::Otherwise => {}
+            Settled::Refused(error) => {
+                if matches!(error, Error::LockLost(_) | Error::SessionLockLost(_)) {
+                    self.locks_lost.add_one();
+                }
+                return true;
+            }
+        }
+        false
     }
 
     fn snapshot(&self) -> EntitySnapshot {

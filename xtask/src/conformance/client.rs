@@ -149,7 +149,7 @@ impl Client {
     }
 
     /// Where the packages of this list are installed; lists of the same folder share it.
-    fn installed_in(&self) -> PathBuf {
+    pub(super) fn installed_in(&self) -> PathBuf {
         let list = Path::new(self.versions());
         let language = list.parent().and_then(Path::file_name).unwrap_or_default();
         work_folder().join(language)

@@ -52,6 +52,12 @@ pub(crate) struct Flags {
     /// How many messages are handled at once: 8, 2..16 to follow the load, or suspended
     #[arg(long, value_name = "SIZE", default_value = "1")]
     concurrency: String,
+    /// The queue requires sessions: serve so many of them at once as --concurrency says, each in order
+    #[arg(long)]
+    sessions: bool,
+    /// How long a session without messages is kept, in milliseconds
+    #[arg(long, value_name = "MS", requires = "sessions")]
+    session_idle_ms: Option<u64>,
     /// Messages fetched ahead of a free slot
     #[arg(long, default_value_t = 0, value_name = "N")]
     prefetch: usize,
@@ -73,6 +79,9 @@ pub(crate) struct Flags {
     /// Post each message to this URL instead of running a command
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     http: Option<String>,
+    /// The certificates, in PEM, that an https:// URL is checked against instead of the system's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "http")]
+    ca_file: Option<PathBuf>,
     /// Send what the command writes to its standard output to whoever asked for an answer
     #[arg(long)]
     reply: bool,
@@ -87,6 +96,8 @@ impl Flags {
             queues: self.queues.clone(),
             weights: self.weights.clone(),
             size: Some(SizeText::Text(self.concurrency.clone())),
+            sessions: self.sessions,
+            session_idle_ms: self.session_idle_ms,
             prefetch: self.prefetch,
             attempts: self.attempts,
             preempt: self.preempt.clone(),
@@ -95,6 +106,7 @@ impl Flags {
             command: self.command.clone(),
             stdin: self.stdin,
             http: self.http.clone(),
+            ca_file: self.ca_file.clone(),
             reply: self.reply,
             ..Entry::default()
         }
@@ -160,7 +172,9 @@ async fn start(client: &Client, plan: PoolPlan, status: &Arc<status::Status>) ->
             let (program, arguments) = split(command);
             builder.start(LineHandler::new(program, arguments)).await
         }
-        Work::Http { target, time_max } => builder.start(HttpHandler::new(target, time_max)).await,
+        Work::Http { target, time_max, tls } => {
+            builder.start(HttpHandler::new(target, time_max, &tls)?).await
+        }
     }
 }
 

@@ -1,15 +1,16 @@
 //! What `vorrang work` shall do, from flags or from a file: one typed value, complete before anything connects.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use vorrang_client::TlsOptions;
 use vorrang_worker::external::{Exits, Target};
 use vorrang_worker::plan::hours::{Hours, Window};
 use vorrang_worker::plan::size::Size;
 use vorrang_worker::plan::slots::{Guards, Preemptible};
-use vorrang_worker::pool::{Options, Precedence, Preemption, Served};
+use vorrang_worker::pool::{Options, Precedence, Preemption, Served, Sessions};
 
 use super::Flags;
 
@@ -28,7 +29,7 @@ pub(super) enum Work {
     /// A long-lived child per slot.
     Lines { command: Vec<OsString> },
     /// An HTTP endpoint.
-    Http { target: Target, time_max: Duration },
+    Http { target: Target, time_max: Duration, tls: TlsOptions },
 }
 
 /// The file.
@@ -47,6 +48,8 @@ pub(super) struct Entry {
     pub(super) queues: Vec<String>,
     pub(super) weights: Vec<u32>,
     pub(super) size: Option<SizeText>,
+    pub(super) sessions: bool,
+    pub(super) session_idle_ms: Option<u64>,
     pub(super) prefetch: usize,
     pub(super) attempts: Option<u32>,
     pub(super) retry_ms: Option<u64>,
@@ -63,6 +66,7 @@ pub(super) struct Entry {
     pub(super) stdin: Option<Stdin>,
     pub(super) http: Option<String>,
     pub(super) http_timeout_ms: Option<u64>,
+    pub(super) ca_file: Option<PathBuf>,
     pub(super) reply: bool,
     pub(super) exit: ExitEntry,
 }
@@ -171,6 +175,8 @@ impl Entry {
         }
         options.hours = hours.unwrap_or_default();
         options.prefetch = self.prefetch;
+        let idle = self.session_idle_ms.map_or(Sessions::default().idle, Duration::from_millis);
+        options.sessions = self.sessions.then_some(Sessions { idle });
         self.limits(&mut options);
         noted(options.check().map_err(|error| error.to_string()));
         match work {
@@ -217,7 +223,7 @@ impl Entry {
             (Some(url), true, _) => {
                 let target = Target::parse(url).map_err(|error| error.to_string())?;
                 let time_max = self.http_timeout_ms.map_or(Duration::from_mins(1), Duration::from_millis);
-                Ok(Work::Http { target, time_max })
+                Ok(Work::Http { target, time_max, tls: self.tls()? })
             }
             (None, true, _) => {
                 Err("nothing handles the messages: give a command after --, or --http URL".to_owned())
@@ -225,6 +231,13 @@ impl Entry {
             (None, false, Some(Stdin::Jsonl)) => Ok(Work::Lines { command }),
             (None, false, _) => Ok(Work::Command { command, exits: self.exits(), reply: self.reply }),
         }
+    }
+
+    /// Whom an `https://` target is believed to be.
+    fn tls(&self) -> Result<TlsOptions, String> {
+        let Some(path) = &self.ca_file else { return Ok(TlsOptions::platform_roots()) };
+        let pem = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        TlsOptions::roots_from_pem(&pem).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     fn exits(&self) -> Exits {
@@ -285,6 +298,17 @@ mod tests {
     }
 
     #[test]
+    fn sessions_are_served_one_queue_at_a_time() {
+        let flags = "--queue orders --concurrency 4 --sessions --session-idle-ms 200 -- ./handle";
+        let file = "[[pool]]\nqueues = ['orders']\nsize = '4'\nsessions = true\nsession_idle_ms = 200\ncommand = ['./handle']\n";
+        let (from_flags, from_file) = (given(flags).unwrap(), written(file).unwrap());
+        assert_eq!(format!("{from_flags:?}"), format!("{from_file:?}"));
+        assert_eq!(from_file[0].options.sessions, Some(Sessions { idle: Duration::from_millis(200) }));
+        let problems = given("--queue a --queue b --sessions -- ./handle").unwrap_err();
+        assert!(problems[0].contains("serves one entity"), "{problems:?}");
+    }
+
+    #[test]
     fn every_mistake_is_told_at_once() {
         let problems = written(
             "[[pool]]\nname = 'a'\nqueues = ['q']\nweights = [1, 2]\nsize = 'many'\nhours = [{ when = 'noon', size = 1 }]\n\
@@ -302,6 +326,8 @@ mod tests {
         for part in expected {
             assert!(problems.iter().any(|problem| problem.contains(part)), "{part} in {problems:#?}");
         }
+        let missing = given("--queue q --http https://h --ca-file /no/such/file").unwrap_err();
+        assert!(missing[0].contains("cannot read /no/such/file"), "{missing:?}");
         assert!(written("[[pool]]\nqueue = ['q']").unwrap_err()[0].contains("unknown field"));
         assert!(written("").unwrap_err()[0].contains("no [[pool]]"));
         assert!(given("--queue q").unwrap_err()[0].contains("nothing handles"));

@@ -5,8 +5,9 @@
 //! connection at all mean that the endpoint is down, which the circuit breaker hears of. Everything else is a failure.
 //!
 //! Facts about the message travel as `vorrang-…` headers, its content type as what it is. Connections are kept
-//! alive and reused. Only `http://` is spoken; a TLS endpoint needs a proxy beside the worker.
+//! alive and reused. An `https://` endpoint must prove who it is, to the system's roots or to those that are given.
 
+use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,8 +17,9 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use vorrang_client::Received;
+use vorrang_client::{Error, Received, TlsClient, TlsOptions};
 
 use super::{Facts, RESULT_BYTES_MAX};
 use crate::context::Context;
@@ -30,6 +32,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Where messages are posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
+    secure: bool,
     host: String,
     port: u16,
     path: String,
@@ -45,7 +48,7 @@ pub enum TargetError {
         url: String,
     },
     /// Another scheme.
-    #[error("'{url}' must begin with http://; for a TLS endpoint run a proxy beside the worker")]
+    #[error("'{url}' must begin with http:// or https://")]
     Scheme {
         /// What was given.
         url: String,
@@ -53,16 +56,24 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads `http://host:port/path`.
+    /// Reads `http://host:port/path` or `https://host:port/path`.
     pub fn parse(url: &str) -> Result<Target, TargetError> {
         let form = || TargetError::Form { url: url.to_owned() };
         let uri: Uri = url.parse().map_err(|_| form())?;
-        if uri.scheme_str().is_some_and(|scheme| scheme != "http") {
-            return Err(TargetError::Scheme { url: url.to_owned() });
-        }
-        let host = uri.host().filter(|_| uri.scheme().is_some()).ok_or_else(form)?.to_owned();
+        let (secure, port) = match uri.scheme_str() {
+            Some("http") => (false, 80),
+            Some("https") => (true, 443),
+            Some(_) => return Err(TargetError::Scheme { url: url.to_owned() }),
+            None => return Err(form()),
+        };
+        let host = uri.host().ok_or_else(form)?.to_owned();
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        Ok(Target { host, port: uri.port_u16().unwrap_or(80), path })
+        Ok(Target { secure, host, port: uri.port_u16().unwrap_or(port), path })
+    }
+
+    /// The host as a certificate names it: an address of IPv6 has no brackets there.
+    fn host_name(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
     fn authority(&self) -> String {
@@ -75,6 +86,7 @@ impl Target {
 pub struct HttpHandler {
     target: Target,
     time_max: Duration,
+    tls: Option<TlsClient>,
     /// Connections that wait for a message; at most one per slot was ever made.
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
 }
@@ -87,9 +99,10 @@ struct Response {
 }
 
 impl HttpHandler {
-    /// Posts to `target`, which answers within `time_max`.
-    pub fn new(target: Target, time_max: Duration) -> HttpHandler {
-        HttpHandler { target, time_max, idle: Mutex::new(Vec::new()) }
+    /// Posts to `target`, which answers within `time_max`; `tls` says whom an `https://` target is believed to be.
+    pub fn new(target: Target, time_max: Duration, tls: &TlsOptions) -> Result<HttpHandler, Error> {
+        let tls = if target.secure { Some(tls.client(target.host_name())?) } else { None };
+        Ok(HttpHandler { target, time_max, tls, idle: Mutex::new(Vec::new()) })
     }
 
     async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, String> {
@@ -102,16 +115,16 @@ impl HttpHandler {
             }
         }
         let address = self.target.authority();
-        let connect = TcpStream::connect(&address);
-        let stream = tokio::time::timeout(CONNECT_MAX, connect)
-            .await
-            .map_err(|_| format!("{address}: no connection in time"))?;
-        let stream = stream.map_err(|error| format!("{address}: {error}"))?;
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| format!("{address}: {error}"))?;
-        // Ends when its sender is dropped or the peer closes.
-        tokio::spawn(connection);
-        Ok(sender)
+        let connecting = async {
+            let stream = TcpStream::connect(&address).await?;
+            match &self.tls {
+                None => shake(stream).await,
+                Some(tls) => shake(tls.connect(stream).await?).await,
+            }
+        };
+        let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
+        let connected = connected.map_err(|_| format!("{address}: no connection in time"))?;
+        connected.map_err(|error| format!("{address}: {error}"))
     }
 
     async fn exchange(
@@ -147,6 +160,16 @@ impl HttpHandler {
         }
         request.body(Full::new(facts.body.clone())).map_err(|error| error.to_string())
     }
+}
+
+async fn shake<S>(stream: S) -> io::Result<SendRequest<Full<Bytes>>>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    // Ends when its sender is dropped or the peer closes.
+    tokio::spawn(connection);
+    Ok(sender)
 }
 
 impl Handler for HttpHandler {
@@ -216,12 +239,19 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_an_http_url() {
-        let target =
-            |host: &str, port, path: &str| Target { host: host.to_owned(), port, path: path.to_owned() };
-        assert_eq!(Target::parse("http://localhost:8080/a?b=c"), Ok(target("localhost", 8_080, "/a?b=c")));
-        assert_eq!(Target::parse("http://example.org"), Ok(target("example.org", 80, "/")));
-        assert!(matches!(Target::parse("https://localhost"), Err(TargetError::Scheme { .. })));
+    fn a_target_is_an_http_or_https_url() {
+        let cases = [
+            ("http://localhost:8080/a?b=c", false, "localhost", 8_080, "/a?b=c"),
+            ("http://example.org", false, "example.org", 80, "/"),
+            ("https://example.org/x", true, "example.org", 443, "/x"),
+            ("https://[::1]:8443/", true, "[::1]", 8_443, "/"),
+        ];
+        for (url, secure, host, port, path) in cases {
+            let expected = Target { secure, host: host.to_owned(), port, path: path.to_owned() };
+            assert_eq!(Target::parse(url), Ok(expected), "{url}");
+        }
+        assert_eq!(Target::parse("https://[::1]:8443/").unwrap().host_name(), "::1");
+        assert!(matches!(Target::parse("ftp://localhost"), Err(TargetError::Scheme { .. })));
         for url in ["", "localhost", "/path", "http://", "http://a b"] {
             assert!(matches!(Target::parse(url), Err(TargetError::Form { .. })), "{url}");
         }

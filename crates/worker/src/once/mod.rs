@@ -10,6 +10,8 @@
 
 mod file;
 mod frame;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 use std::future::Future;
 use std::io;
@@ -19,6 +21,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use file::FileStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 
 /// The longest key; message ids of Service Bus have 128 characters.
 pub const KEY_BYTES_MAX: usize = 1_024;
@@ -68,6 +72,15 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
     },
+    /// The database did not do its part.
+    #[error("the database did not answer as it should: {source}")]
+    Database {
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Nobody here has claimed the key, or its time was over before the effect ended.
+    #[error("the key is not claimed here, or no longer; keep keys longer than an effect takes")]
+    NotClaimed,
     /// The key has no text, or too much.
     #[error("a key of {bytes} bytes cannot be remembered: it must have 1 to {KEY_BYTES_MAX}")]
     Key {
@@ -98,7 +111,7 @@ pub enum Claim {
     New,
     /// Its effect happened; this was the result.
     Done(Bytes),
-    /// Somebody in this process is at it.
+    /// Somebody is at it: in this process, or in another that shares the store.
     Busy,
     /// It was claimed by somebody who never reported: the effect may have happened.
     InDoubt,
@@ -123,7 +136,7 @@ pub enum Once {
     Performed(Bytes),
     /// It had happened before, with this result.
     Already(Bytes),
-    /// It is happening elsewhere in this process: try again later.
+    /// It is happening elsewhere: try again later.
     Busy,
     /// Nobody knows whether it happened: let a person, or a look at the world, decide.
     InDoubt,

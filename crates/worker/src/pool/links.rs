@@ -144,7 +144,8 @@ impl Links {
 
     /// Which entity a message is from, and how important it is.
     pub(super) fn place(&self, link: usize, message: &Received) -> (usize, Precedence) {
-        let named = message.source();
+        // With one entity there is nothing to find out.
+        let named = if self.entities.len() > 1 { message.source() } else { None };
         let known =
             named.and_then(|path| self.entities.iter().position(|entity| entity.eq_ignore_ascii_case(&path)));
         let entity = known.unwrap_or(if self.main > 1 && link < self.main { link } else { 0 });
@@ -224,11 +225,6 @@ impl Links {
                 Err(_) => link.lose(failures.saturating_add(1)),
             }
         }
-    }
-
-    /// How many messages the broker may still send on a link.
-    pub(super) fn outstanding(&self, link: usize) -> usize {
-        self.all.get(link).map_or(0, |link| link.outstanding)
     }
 
     /// Lets the broker send up to `credit` messages on a link, if that is at least `step` more than it may now; takes

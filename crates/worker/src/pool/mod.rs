@@ -21,10 +21,12 @@
 //! ```
 
 mod gauge;
+mod line;
 mod links;
 mod options;
 mod problem;
 mod pump;
+mod sessions;
 mod task;
 
 use std::sync::Arc;
@@ -39,11 +41,14 @@ use crate::handler::Handler;
 use crate::plan::size::Size;
 use crate::replies::Replies;
 pub use gauge::{Backlog, Gauge, peeking};
+pub(crate) use line::Reins;
 use links::Links;
 pub use options::{ENTITIES_MAX, Options, OptionsError, PREFETCH_MAX, Precedence, Preemption, Served};
 pub use problem::{OnProblem, Problem, log_problems};
 pub(crate) use pump::{CHECKPOINT, PREEMPTIONS};
 use pump::{Control, Pump};
+pub use sessions::Sessions;
+pub(crate) use task::Settled;
 
 /// Why a pool does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,25 +102,31 @@ impl Builder {
     pub async fn start(self, handler: impl Handler) -> Result<Pool, StartError> {
         let Builder { client, options, on_problem, gauge } = self;
         options.check()?;
-        let links = Links::open(&client, &options).await?;
-        let scales = matches!(options.size, Size::Between { .. });
-        let gauge = gauge.or_else(|| scales.then(|| peeking(&client, &options)));
         let entities = options.serves.iter().map(|served| Arc::from(served.entity.as_str()));
         let figures = Arc::new(Figures::new(Arc::from(options.name.as_str()), entities));
-        let replies = Arc::new(Replies::new(client));
+        let replies = Arc::new(Replies::new(client.clone()));
         let span = info_span!("pool", name = %options.name);
-        let pump = Pump::new(
-            Arc::new(options),
-            Arc::new(handler),
-            Arc::clone(&figures),
-            replies,
-            on_problem,
-            links,
-            gauge,
-        );
         let (control, commands) = mpsc::channel(16);
-        // It ends when it is stopped or its handle is dropped; `stopped` waits for it.
-        tokio::spawn(pump.run(commands).instrument(span));
+        // Either task ends when it is stopped or its handle is dropped; `stopped` waits for it.
+        if let Some(sessions) = options.sessions {
+            let surroundings = sessions::Surroundings {
+                client,
+                options: Arc::new(options),
+                sessions,
+                handler: Arc::new(handler),
+                figures: Arc::clone(&figures),
+                replies,
+                on_problem,
+            };
+            tokio::spawn(sessions::run(surroundings, commands).instrument(span));
+        } else {
+            let links = Links::open(&client, &options).await?;
+            let scales = matches!(options.size, Size::Between { .. });
+            let gauge = gauge.or_else(|| scales.then(|| peeking(&client, &options)));
+            let (options, handler) = (Arc::new(options), Arc::new(handler));
+            let pump = Pump::new(options, handler, Arc::clone(&figures), replies, on_problem, links, gauge);
+            tokio::spawn(pump.run(commands).instrument(span));
+        }
         Ok(Pool { control, figures })
     }
 }

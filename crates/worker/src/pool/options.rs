@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::sessions::Sessions;
 use crate::plan::autoscale::Scaling;
 use crate::plan::breaker::Trip;
 use crate::plan::hours::Hours;
@@ -73,6 +74,8 @@ pub struct Options {
     pub prefetch: usize,
     /// Whether tasks make room for higher ones.
     pub preemption: Option<Preemption>,
+    /// Whether the entity requires sessions. Then the size is how many sessions are served at once, each in order.
+    pub sessions: Option<Sessions>,
     /// What becomes of messages that fail.
     pub retries: Retries,
     /// When the circuit breaker opens.
@@ -110,6 +113,14 @@ pub enum OptionsError {
         /// Why.
         source: crate::plan::size::Error,
     },
+    /// Sessions with what does not go with them.
+    #[error(
+        "pool '{pool}' serves sessions, so it serves one entity, fetches nothing ahead and preempts nobody"
+    )]
+    Sessions {
+        /// The pool.
+        pool: String,
+    },
     /// Too many express links.
     #[error("pool '{pool}' preempts for {count} levels; it must be 1 to 8")]
     Levels {
@@ -135,6 +146,7 @@ impl Options {
             scaling_interval: Duration::from_secs(5),
             prefetch: 0,
             preemption: None,
+            sessions: None,
             retries: Retries::default(),
             breaker: Trip::default(),
             renew_for: Duration::from_hours(24),
@@ -157,6 +169,9 @@ impl Options {
         {
             return Err(OptionsError::Levels { pool, count: preemption.levels.len() });
         }
+        if self.sessions.is_some() && (count > 1 || self.prefetch > 0 || self.preemption.is_some()) {
+            return Err(OptionsError::Sessions { pool });
+        }
         self.size.checked().map_err(|source| OptionsError::Size { pool, source })?;
         Ok(())
     }
@@ -176,11 +191,12 @@ mod tests {
             options.check().map_err(|error| error.to_string())
         };
         assert_eq!(pool(|_| ()), Ok(()));
-        let cases: [(Change, &str); 5] = [
+        let cases: [(Change, &str); 6] = [
             (|o| o.serves.clear(), "serves 0 entities"),
             (|o| o.serves = vec![o.serves[0].clone(); 65], "serves 65 entities"),
             (|o| o.prefetch = 10_001, "10001 messages ahead"),
             (|o| o.size = Size::Fixed(10_001), "limit of 10000"),
+            (|o| (o.sessions, o.prefetch) = (Some(Sessions::default()), 1), "fetches nothing ahead"),
             (|o| o.preemption = Some(Preemption { levels: vec![], ..Preemption::default() }), "for 0 levels"),
         ];
         for (change, part) in cases {

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info};
 use vorrang_client::Received;
 
 use super::gauge::{Backlog, Gauge};
+use super::line::Line;
 use super::links::{Arrived, Links};
 use super::options::Options;
 use super::problem::{OnProblem, Problem};
@@ -37,6 +37,9 @@ use crate::replies::Replies;
 const BATCH_MAX: usize = 256;
 /// Settlements on their way to the broker; beyond that nothing new is received until some are answered.
 const SETTLING_MAX: usize = 4_096;
+/// Requests to complete on their way, per link. What ends meanwhile goes with the next one, so the busier the pool and the
+/// slower the broker, the more messages share a request.
+const COMPLETING_MAX: usize = 2;
 /// The application property under which a checkpoint travels.
 pub(crate) const CHECKPOINT: &str = "vorrang-checkpoint";
 /// And how often its task was set aside before.
@@ -63,8 +66,16 @@ struct Held {
 #[derive(Debug)]
 enum Stage {
     Ready,
-    Running(AbortHandle),
+    Running,
     Settling,
+}
+
+/// Messages of one link to be completed, many with one request.
+#[derive(Debug, Default)]
+struct Completing {
+    waiting: Vec<(TaskId, Context)>,
+    /// Requests without an answer.
+    under_way: usize,
 }
 
 /// Stopping, step by step.
@@ -80,7 +91,7 @@ enum Stopping {
 
 pub(super) struct Pump<H> {
     pub(super) options: Arc<Options>,
-    pub(super) handler: Arc<H>,
+    line: Line<H>,
     pub(super) figures: Arc<Figures>,
     pub(super) replies: Arc<Replies>,
     pub(super) on_problem: OnProblem,
@@ -95,8 +106,10 @@ pub(super) struct Pump<H> {
     size: Size,
     desired: Option<u32>,
     held: BTreeMap<TaskId, Held>,
-    /// Messages to be completed with the next request, and the link they came on.
-    completing: BTreeMap<usize, Vec<(TaskId, Context)>>,
+    /// What has ended well and is to be completed, by the link it came on.
+    completing: BTreeMap<usize, Completing>,
+    /// When to see whether jobs are stuck.
+    attend_at: Option<Moment>,
     /// Ready messages that came on an express link since the last look.
     express: Vec<TaskId>,
     settling: usize,
@@ -140,6 +153,7 @@ impl<H: Handler> Pump<H> {
             desired: None,
             held: BTreeMap::new(),
             completing: BTreeMap::new(),
+            attend_at: None,
             express: Vec::new(),
             settling: 0,
             paused: false,
@@ -149,7 +163,7 @@ impl<H: Handler> Pump<H> {
             events,
             inbox: Some(inbox),
             options,
-            handler,
+            line: Line::new(handler),
             figures,
             replies,
             on_problem,
@@ -216,7 +230,7 @@ impl<H: Handler> Pump<H> {
         let hours = self.options.hours.seconds_to_change(unix_seconds());
         let hours = hours.map(|seconds| now.after(Duration::from_secs(seconds)));
         let express = self.links.express_floors().filter_map(|floor| self.slots.express_at(now, floor)).min();
-        let all = [self.renewals.wake(), breaker, stopping, measure, hours, express];
+        let all = [self.renewals.wake(), breaker, stopping, measure, hours, express, self.attend_at];
         all.into_iter().flatten().min().unwrap_or(Moment::NEVER)
     }
 
@@ -299,7 +313,8 @@ impl<H: Handler> Pump<H> {
                 let Some(held) = self.held.get_mut(&id) else { return };
                 held.stage = Stage::Settling;
                 if complete {
-                    self.completing.entry(held.link).or_default().push((id, held.context.clone()));
+                    let completing = self.completing.entry(held.link).or_default();
+                    completing.waiting.push((id, held.context.clone()));
                 }
                 self.settling = self.settling.saturating_add(1);
                 let Some(figures) = self.figures.entities.get(held.entity) else { return };
@@ -322,6 +337,14 @@ impl<H: Handler> Pump<H> {
                 }
             }
             Event::Settled { id, settled } => self.settled(id, settled),
+            Event::Completed { link, outcomes } => {
+                if let Some(completing) = self.completing.get_mut(&link) {
+                    completing.under_way = completing.under_way.saturating_sub(1);
+                }
+                for (id, outcome) in outcomes {
+                    self.settled(id, outcome.map_or_else(Settled::Refused, |()| Settled::Completed));
+                }
+            }
             Event::Renewed { id, result } => self.renewed(now, id, result),
             Event::Measured { backlog } => self.measured(now, backlog),
         }
@@ -332,20 +355,10 @@ impl<H: Handler> Pump<H> {
         let Some(held) = self.held.remove(&id) else { return };
         self.settling = self.settling.saturating_sub(1);
         let Some(figures) = self.figures.entities.get(held.entity) else { return };
-        match settled {
-            Settled::Completed => figures.completed.add_one(),
-            Settled::Retried => figures.retried.add_one(),
-            Settled::DeadLettered => figures.dead_lettered.add_one(),
-            Settled::Suspended => figures.suspended.add_one(),
-            Settled::GivenBack => figures.given_back.add_one(),
-            Settled::Otherwise => {}
-            Settled::Refused(error) => {
-                if matches!(error, vorrang_client::Error::LockLost(_)) {
-                    figures.locks_lost.add_one();
-                }
-                let entity = held.context.entity().to_owned();
-                (self.on_problem)(&Problem::Settle { entity, error });
-            }
+        figures.count(&settled);
+        if let Settled::Refused(error) = settled {
+            let entity = held.context.entity().to_owned();
+            (self.on_problem)(&Problem::Settle { entity, error });
         }
     }
 
@@ -387,7 +400,7 @@ impl<H: Handler> Pump<H> {
                 self.slots.end(id);
                 self.held.remove(&id);
             }
-            Stage::Running(_) => {
+            Stage::Running => {
                 held.context.forget_lock();
                 held.context.cancel();
             }
@@ -438,6 +451,7 @@ impl<H: Handler> Pump<H> {
         while let Some(action) = self.slots.next(now) {
             self.perform(action);
         }
+        self.attend_at = self.line.attend(now);
         self.give_back_express();
         self.complete_all();
         self.measure(now);
@@ -456,7 +470,8 @@ impl<H: Handler> Pump<H> {
                     figures.wait.add(SystemTime::now().duration_since(enqueued).unwrap_or_default());
                 }
                 let job = Job { id, context: held.context.clone(), events: self.events.clone() };
-                held.stage = Stage::Running(job.run(Arc::clone(&self.handler)));
+                held.stage = Stage::Running;
+                self.line.push(job);
             }
             Action::Freeze(_) => held.context.gate().shut(),
             Action::AskToYield(id) => {
@@ -500,11 +515,19 @@ impl<H: Handler> Pump<H> {
 
     /// Completes what has ended well since the last time, one request per link.
     fn complete_all(&mut self) {
-        while let Some((_, completing)) = self.completing.pop_first() {
-            let settler = completing.first().and_then(|(_, context)| context.settler().cloned());
-            if let Some(settler) = settler {
-                Job::complete_all(settler, completing, self.events.clone());
+        for (link, completing) in &mut self.completing {
+            if completing.under_way >= COMPLETING_MAX {
+                continue;
             }
+            // A link that was attached again has a new settler, which settles what came before as well.
+            let Some(settler) =
+                completing.waiting.first().and_then(|(_, context)| context.settler().cloned())
+            else {
+                continue;
+            };
+            completing.under_way = completing.under_way.saturating_add(1);
+            let waiting = std::mem::take(&mut completing.waiting);
+            Job::complete_all(*link, settler, waiting, self.events.clone());
         }
     }
 
@@ -535,9 +558,8 @@ impl<H: Handler> Pump<H> {
                 Permit::Probe | Permit::NoneUntil(_) => 0,
             };
             let withdraw = !self.takes() || permit != Permit::All;
-            // What is fetched ahead need not be asked for one by one, while enough is on its way for the free slots.
-            let free = self.slots.capacity().saturating_sub(self.slots.running());
-            let step = if self.links.outstanding(link) < free { 1 } else { self.options.prefetch / 4 };
+            // More than the free slots need is always on its way, so what is fetched ahead is asked for in large pieces.
+            let step = self.options.prefetch / 2;
             self.links.set_credit(link, credit, step, withdraw).await;
         }
         // The widest express link that somebody could make room for; one message at a time.
@@ -554,15 +576,15 @@ impl<H: Handler> Pump<H> {
         let Some(stopping) = self.stopping else { return };
         match stopping {
             Stopping::Draining { until } if now >= until => {
-                for held in self.held.values().filter(|held| matches!(held.stage, Stage::Running(_))) {
+                for held in self.held.values().filter(|held| matches!(held.stage, Stage::Running)) {
                     held.context.cancel();
                 }
                 self.stopping = Some(Stopping::Cancelled { until: now.after(self.options.grace) });
             }
             Stopping::Cancelled { until } if now >= until => {
                 let running = |(id, held): (&TaskId, &Held)| match &held.stage {
-                    Stage::Running(task) => {
-                        task.abort();
+                    Stage::Running => {
+                        held.context.reins().drop_job();
                         Some(*id)
                     }
                     Stage::Ready | Stage::Settling => None,
@@ -595,8 +617,8 @@ impl<H: Handler> Pump<H> {
 impl<H> Drop for Pump<H> {
     fn drop(&mut self) {
         for held in self.held.values() {
-            if let Stage::Running(task) = &held.stage {
-                task.abort();
+            if matches!(held.stage, Stage::Running) {
+                held.context.reins().drop_job();
             }
         }
     }

@@ -1,11 +1,10 @@
-//! One message's way through its handler to its settlement, as a task of its own.
+//! One message's way through its handler to its settlement.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use vorrang_client::{Error, Settler};
 
@@ -25,6 +24,8 @@ pub(super) enum Event {
     Ended { id: TaskId, verdict: Verdict, panicked: bool, took: Duration, complete: bool },
     /// A settlement was answered: nothing is held any more.
     Settled { id: TaskId, settled: Settled },
+    /// A request that completed many messages of one link was answered.
+    Completed { link: usize, outcomes: Vec<(TaskId, Result<(), Error>)> },
     /// A renewal was answered.
     Renewed { id: TaskId, result: Result<SystemTime, Error> },
     /// The backlog was looked at.
@@ -33,7 +34,7 @@ pub(super) enum Event {
 
 /// What became of a message.
 #[derive(Debug)]
-pub(super) enum Settled {
+pub(crate) enum Settled {
     Completed,
     Retried,
     DeadLettered,
@@ -54,31 +55,29 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Starts the handler.
-    pub(super) fn run<H: Handler>(self, handler: Arc<H>) -> AbortHandle {
-        tokio::spawn(async move {
-            let started = Instant::now();
-            let Job { id, context, events } = self;
-            let message = context.message().clone();
-            let work = pin!(handler.handle(context.clone(), message));
-            let (outcome, panicked) = match Gated::new(context.gate(), work).await {
-                Ok(outcome) => (outcome, false),
-                Err(panic) => (Outcome::Failed(format!("the handler panicked: {}", panic.0)), true),
-            };
-            let (settlement, verdict) = context.settlement(outcome);
-            // The pump may have ended; then nobody counts.
-            let complete = settlement == Settlement::Complete && context.claim_settlement();
-            let _ = events.send(Event::Ended { id, verdict, panicked, took: started.elapsed(), complete });
-            if !complete {
-                let settled = settle(&context, settlement).await;
-                let _ = events.send(Event::Settled { id, settled });
-            }
-        })
-        .abort_handle()
+    /// Runs the handler, and settles the message unless that is left to the pump.
+    pub(super) async fn run<H: Handler>(self, handler: Arc<H>) {
+        let started = Instant::now();
+        let Job { id, context, events } = self;
+        // A handler that panics before it returns its future has panicked, too.
+        let work = pin!(async { handler.handle(context.clone(), context.message().clone()).await });
+        let (outcome, panicked) = match Gated::new(context.gate(), work).await {
+            Ok(outcome) => (outcome, false),
+            Err(panic) => (Outcome::Failed(format!("the handler panicked: {}", panic.0)), true),
+        };
+        let (settlement, verdict) = context.settlement(outcome);
+        // The pump may have ended; then nobody counts.
+        let complete = settlement == Settlement::Complete && context.claim_settlement();
+        let _ = events.send(Event::Ended { id, verdict, panicked, took: started.elapsed(), complete });
+        if !complete {
+            let settled = settle(&context, settlement).await;
+            let _ = events.send(Event::Settled { id, settled });
+        }
     }
 
     /// Completes many messages of one link with one request.
     pub(super) fn complete_all(
+        link: usize,
         settler: Settler,
         completing: Vec<(TaskId, Context)>,
         events: mpsc::UnboundedSender<Event>,
@@ -86,11 +85,9 @@ impl Job {
         tokio::spawn(async move {
             let messages = completing.iter().map(|(_, context)| context.message());
             let outcomes = settler.complete_all(messages).await;
-            for ((id, _), outcome) in completing.into_iter().zip(outcomes) {
-                let settled = outcome.map_or_else(Settled::Refused, |()| Settled::Completed);
-                // As above.
-                let _ = events.send(Event::Settled { id, settled });
-            }
+            let outcomes = completing.into_iter().map(|(id, _)| id).zip(outcomes).collect();
+            // As above.
+            let _ = events.send(Event::Completed { link, outcomes });
         });
     }
 
@@ -107,7 +104,8 @@ impl Job {
     }
 }
 
-async fn settle(context: &Context, settlement: Settlement) -> Settled {
+/// Tells the broker what becomes of a message, unless that has been done.
+pub(super) async fn settle(context: &Context, settlement: Settlement) -> Settled {
     if settlement == Settlement::None || !context.claim_settlement() {
         return Settled::Otherwise;
     }

@@ -25,6 +25,7 @@ const ENTITIES: &str = r#"{ "UserConfig": { "Namespaces": [ { "Name": "sbemulato
     { "Name": "high" }, { "Name": "normal" }, { "Name": "low" },
     { "Name": "short", "Properties": { "LockDuration": "PT5S", "MaxDeliveryCount": 50 } },
     { "Name": "replies", "Properties": { "RequiresSession": true } },
+    { "Name": "ordered", "Properties": { "RequiresSession": true, "LockDuration": "PT5S", "MaxDeliveryCount": 50 } },
     { "Name": "answers" },
     { "Name": "results", "Properties": { "RequiresSession": true, "MaxDeliveryCount": 50 } } ],
   "Topics": [ { "Name": "jobs", "Subscriptions": [
@@ -67,6 +68,10 @@ impl Broker {
 
     pub(crate) async fn client(&self) -> Client {
         connect(&self.connection_string()).await
+    }
+
+    pub(crate) fn https_port(&self) -> u16 {
+        self.ready.https.port()
     }
 
     pub(crate) fn folder(&self) -> &Path {

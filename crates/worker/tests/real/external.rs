@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use vorrang_client::Message;
+use vorrang_client::{Message, TlsOptions};
 use vorrang_worker::Pool;
 use vorrang_worker::external::{CommandHandler, HttpHandler, LineHandler, Target};
 use vorrang_worker::pool::Preemption;
@@ -136,7 +136,10 @@ async fn an_http_endpoint_gets_each_message_and_its_status_decides() {
     let target = Target::parse(&format!("http://127.0.0.1:{port}/handle")).unwrap();
     let mut pool = options(1, ["work"]);
     pool.retries.attempts_max = 2;
-    let pool = Pool::start(&client, pool, HttpHandler::new(target, PATIENCE)).await.unwrap();
+    let pool =
+        Pool::start(&client, pool, HttpHandler::new(target, PATIENCE, &TlsOptions::default()).unwrap())
+            .await
+            .unwrap();
     until(&pool, "both are settled", |figures| {
         figures.entities[0].completed == 1 && figures.entities[0].dead_lettered == 1
     })
@@ -147,7 +150,40 @@ async fn an_http_endpoint_gets_each_message_and_its_status_decides() {
     // An endpoint that is not there is no fault of the message.
     let nowhere = Target::parse("http://127.0.0.1:1/").unwrap();
     send(&client, "high", &[("any", 4)]).await;
-    let pool = Pool::start(&client, options(1, ["high"]), HttpHandler::new(nowhere, PATIENCE)).await.unwrap();
+    let pool = Pool::start(
+        &client,
+        options(1, ["high"]),
+        HttpHandler::new(nowhere, PATIENCE, &TlsOptions::default()).unwrap(),
+    )
+    .await
+    .unwrap();
+    let figures = until(&pool, "it is unavailable", |figures| figures.entities[0].unavailable > 0).await;
+    assert_eq!(figures.entities[0].failed, 0);
+}
+
+/// The broker's own HTTPS door is the endpoint; that it knows no such path is an answer, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_https_endpoint_must_prove_who_it_is() {
+    let broker = Broker::start().await;
+    let client = broker.client().await;
+    let target = Target::parse(&format!("https://localhost:{}/no/such/door", broker.https_port())).unwrap();
+    let pem = std::fs::read(broker.folder().join("development-certificate.pem")).unwrap();
+    let trusted = TlsOptions::roots_from_pem(&pem).unwrap();
+    send(&client, "work", &[("any", 4)]).await;
+    let mut once = options(1, ["work"]);
+    once.retries.attempts_max = 1;
+    let handler = HttpHandler::new(target.clone(), PATIENCE, &trusted).unwrap();
+    let pool = Pool::start(&client, once, handler).await.unwrap();
+    until(&pool, "it is answered", |figures| figures.entities[0].dead_lettered == 1).await;
+    let letter = &dead_letters(&client, "work", 1).await[0];
+    let said = format!("{:?} {:?}", letter.dead_letter_reason(), letter.dead_letter_description());
+    assert!(said.contains(" 40") || said.contains("\"40"), "{said}");
+    // Roots that do not know it: nothing is posted, and the message is not to blame.
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+    let stranger = TlsOptions::roots_from_pem(other.as_bytes()).unwrap();
+    send(&client, "high", &[("any", 4)]).await;
+    let handler = HttpHandler::new(target, PATIENCE, &stranger).unwrap();
+    let pool = Pool::start(&client, options(1, ["high"]), handler).await.unwrap();
     let figures = until(&pool, "it is unavailable", |figures| figures.entities[0].unavailable > 0).await;
     assert_eq!(figures.entities[0].failed, 0);
 }

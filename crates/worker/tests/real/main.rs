@@ -18,3 +18,4 @@ mod preemption;
 mod pump;
 mod results;
 mod scaling;
+mod sessions;

@@ -64,6 +64,44 @@ async fn a_panic_is_a_failure_of_its_message_and_of_nothing_else() {
     assert!(letter.dead_letter_description().unwrap().contains("this one is bad"));
 }
 
+/// A handler is begun by a runner that begins others, too; see to it that they need not wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_their_thread_run_side_by_side_and_hold_up_nobody() {
+    const SLOTS: usize = 6;
+    let broker = Broker::start().await;
+    let client = broker.client().await;
+    let numbers: Vec<String> = (0..SLOTS).map(|number| number.to_string()).collect();
+    let messages: Vec<(&str, u8)> = numbers.iter().map(|number| (number.as_str(), 4)).collect();
+    send(&client, "work", &messages).await;
+    let together = Arc::new(std::sync::Barrier::new(SLOTS));
+    let handler = move |_: Context, _: Received| {
+        let together = Arc::clone(&together);
+        async move {
+            tokio::task::block_in_place(|| together.wait());
+        }
+    };
+    let mut pool = options(6, ["work"]);
+    pool.prefetch = 10;
+    let pool = Pool::start(&client, pool, handler).await.unwrap();
+    until(&pool, "all are completed", |figures| figures.entities[0].completed == 6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_panics_before_it_begins_is_a_failure_like_any_other() {
+    let broker = Broker::start().await;
+    let client = broker.client().await;
+    send(&client, "work", &[("bad", 4)]).await;
+    let handler = |_: Context, message: Received| {
+        assert_ne!(message.text(), Some("bad"), "no future comes of this");
+        async {}
+    };
+    let mut pool = options(1, ["work"]);
+    pool.retries.attempts_max = 2;
+    let pool = Pool::start(&client, pool, handler).await.unwrap();
+    let dead = |figures: &vorrang_worker::figures::Snapshot| figures.entities[0].dead_lettered == 1;
+    assert_eq!(until(&pool, "it is dead-lettered", dead).await.entities[0].panicked, 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poison_message_is_put_off_longer_each_time_and_ends_with_the_handlers_words() {
     let broker = Broker::start().await;
