@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use vorrang_filter::Filter;
 
 use crate::entity;
+use crate::fact::Fact;
 use crate::id::{
     EntityId, Location, LockToken, MailboxId, ReceiverId, Region, RequestTag, RunId, Sequence, SessionId,
     TransactionId,
@@ -29,6 +30,20 @@ pub enum Command {
     Create {
         /// Random, chosen once for the life of the namespace.
         seed: u128,
+    },
+    /// Sets the clock ahead, for tests that do not want to wait.
+    Advance {
+        /// Where the answer goes.
+        request: RequestTag,
+        /// By how much more than before.
+        by: Span,
+    },
+    /// Puts another state in place of this one, all or nothing. Every receiver is gone with the old one.
+    Replace {
+        /// Where the answer goes.
+        request: RequestTag,
+        /// The other state as a snapshot tells it, with payloads where they lie now; nothing for none.
+        parts: Vec<Fact>,
     },
     /// Says that the state was rebuilt after a restart: every connection is gone, and with them the
     /// session locks. Must come once, before any other command, after every replay.

@@ -6,6 +6,7 @@
 
 mod audit;
 pub mod browse;
+pub mod clock;
 mod cold;
 pub mod command;
 mod dedup;
@@ -29,6 +30,7 @@ mod order;
 pub mod payloads;
 mod receive;
 pub mod refusal;
+mod replace;
 mod schedule;
 mod send;
 mod session;

@@ -223,6 +223,22 @@ pub enum Refusal {
         /// The message.
         sequence: Sequence,
     },
+    /// The clock would run further ahead than it may.
+    #[error("the clock would run {} days ahead, and at most {} are allowed", .ahead.0 / 86_400_000, .limit.0 / 86_400_000)]
+    ClockTooFar {
+        /// How far.
+        ahead: Span,
+        /// The bound.
+        limit: Span,
+    },
+    /// The parts of a state that was kept do not make one.
+    #[error(
+        "{count} parts of the state that was kept do not fit together; it is damaged or from another version"
+    )]
+    PartsDoNotFit {
+        /// How many.
+        count: u64,
+    },
     /// Records that do not match the lane or run they claim to be of.
     #[error("the records do not fit the run")]
     RecordsDoNotFit,

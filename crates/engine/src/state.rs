@@ -23,7 +23,7 @@ use crate::receive::Receiver;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::store::{Extra, Handle, Record, Regions, Slab};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 use crate::transaction::Transactions;
 
 /// A map by number on the hot path. Never iterated: its order would mean nothing.
@@ -36,6 +36,8 @@ pub struct State {
     pub(crate) identity: Identity,
     /// The latest time known: time given to `decide` is never taken to be earlier.
     pub(crate) now: Timestamp,
+    /// How far the clock was set ahead.
+    pub(crate) ahead: Span,
     pub(crate) catalogue: Catalogue,
     pub(crate) records: Slab<Record>,
     pub(crate) extras: Slab<Extra>,
@@ -187,6 +189,8 @@ impl State {
                 outcome.facts.push(Fact::EntityUsed { entity, at: now });
                 Ok(())
             }
+            Command::Advance { request, by } => self.decide_advance(*request, *by, outcome),
+            Command::Replace { request, parts } => self.decide_replace(now, *request, parts, outcome),
             Command::Rehouse(rehouse) => self.decide_rehouse(rehouse, outcome),
             Command::Warm { run, from, records } => self.decide_warm(*run, *from, records, outcome),
         }
@@ -269,6 +273,8 @@ impl State {
             Fact::Warmed { run, records } => self.apply_warmed(*run, records),
             Fact::Rehoused { run, to, region } => self.apply_rehoused(*run, *to, *region),
             Fact::Plucked { run, records, soonest } => self.apply_plucked(*run, records, *soonest),
+            Fact::Cleared { at } => self.apply_cleared(*at),
+            Fact::ClockAdvanced { ahead } => self.apply_clock_advanced(*ahead),
             Fact::RestoredNamespace { .. }
             | Fact::RestoredEntity { .. }
             | Fact::RestoredMailbox(_)

@@ -464,6 +464,9 @@ impl World {
                     | Answer::Sessions(_)
                     | Answer::Explained(_)
                     | Answer::Surveyed(_)
+                    | Answer::Clock { .. }
+                    | Answer::Captured(_)
+                    | Answer::Faults(_)
                     | Answer::Condition(_) => Outcome::Done,
                 };
                 heard.extend(self.answered(peer, tag, outcome));

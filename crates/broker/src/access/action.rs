@@ -101,6 +101,9 @@ actions! {
     ListEntities => Manage,
     /// Reading how the broker itself is doing: its log, its connections, its limits.
     Observe => Manage,
+    /// Resetting, capturing and restoring the namespace, setting its clock ahead, making things go wrong: in
+    /// development alone.
+    Develop => Manage,
     /// Moving queued messages to other levels.
     Reprioritise => Manage,
     /// Moving dead letters elsewhere; the right to send there is asked for by itself.

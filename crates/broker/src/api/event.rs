@@ -1,5 +1,6 @@
 //! What a door is told.
 
+use super::develop::{Captured, Fault};
 use super::request::{Link, Purpose, Tag};
 use crate::access::Denied;
 use crate::shard::Body;
@@ -9,7 +10,7 @@ use vorrang_engine::browse::Peeked;
 use vorrang_engine::entity::{Entity, EntityPath};
 use vorrang_engine::explain::Explanation;
 use vorrang_engine::survey::Survey;
-use vorrang_engine::{Counts, Delivery, EntityId, MailboxId, Refusal, Reply, SessionId, Timestamp};
+use vorrang_engine::{Counts, Delivery, EntityId, MailboxId, Refusal, Reply, SessionId, Span, Timestamp};
 use vorrang_log::{NoRoom, Pressure};
 
 /// Something that happened, for one connection.
@@ -116,6 +117,24 @@ pub enum Refused {
         /// The path, as it was asked for.
         path: Arc<str>,
     },
+    /// Not now: whoever asks again later is served.
+    #[error("{why}")]
+    Busy {
+        /// What there is too much of.
+        why: &'static str,
+    },
+    /// A receiver was ended from outside; another may take its place at once.
+    #[error("{why}")]
+    Ended {
+        /// By what.
+        why: &'static str,
+    },
+    /// What was captured cannot be used, or what was asked of a fault goes too far.
+    #[error("{why}")]
+    Unusable {
+        /// Why, and what would be.
+        why: Arc<str>,
+    },
     /// There is no room: nothing that grows the backlog is taken until something has left.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
@@ -210,6 +229,17 @@ pub enum Answer {
     Surveyed(Survey),
     /// How the shard is doing.
     Condition(Box<Condition>),
+    /// The time by the shard's clock.
+    Clock {
+        /// The time.
+        now: Timestamp,
+        /// How far it runs ahead of the wall clock.
+        ahead: Span,
+    },
+    /// The whole namespace.
+    Captured(Captured),
+    /// What goes wrong because somebody wants it to.
+    Faults(Vec<Fault>),
     /// A session's state, if it has one.
     SessionState(Option<Bytes>),
     /// Sessions, in the order of their names.

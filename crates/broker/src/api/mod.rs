@@ -5,9 +5,11 @@
 //! Nothing a request caused is told before it is durable. Requests and events carry the door's own
 //! numbers: a [`Tag`] for each request, a [`Link`] for each receiver.
 
+mod develop;
 mod event;
 mod request;
 
+pub use develop::{Captured, Develop, Fault, FaultKind, NewFault};
 pub use event::{Answer, Condition, Event, Found, Listed, News, Received, Refused, weight};
 pub use request::{Acceptance, Link, Only, Operation, Purpose, Question, Request, Tag};
 pub(crate) use request::{Place, forward_targets};

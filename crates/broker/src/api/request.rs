@@ -4,6 +4,7 @@
 //! forgets to cannot be compiled. The place is a path where the asker wrote one, and a number where the
 //! broker gave it one before.
 
+use super::develop::Develop;
 use crate::access::{Action, Scope};
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
@@ -238,6 +239,8 @@ pub enum Operation {
     /// Wants to be told of changes to entities and of dead letters from now on, until the connection ends:
     /// [`Event::News`](super::Event::News).
     Watch,
+    /// Something only developers do. Those who may manage the namespace may.
+    Develop(Develop),
     /// Asks something that changes nothing.
     Ask(Question),
 }
@@ -402,6 +405,7 @@ impl Operation {
             Operation::Replay { .. } => Action::Replay,
             Operation::Administer(request) => administration_action(request),
             Operation::Watch => Action::Observe,
+            Operation::Develop(_) => Action::Develop,
             Operation::Ask(question) => question.action(),
         }
     }
@@ -420,6 +424,7 @@ impl Operation {
         match self {
             Operation::Send { .. }
             | Operation::Replay { .. }
+            | Operation::Develop(Develop::Restore { .. })
             | Operation::SetSessionState { state: Some(_), .. } => true,
             Operation::Administer(request) => {
                 !matches!(**request, entity::Request::Delete { .. } | entity::Request::DeleteRule { .. })
@@ -441,6 +446,7 @@ impl Operation {
             | Operation::DeleteMessages { .. }
             | Operation::Reprioritise { .. }
             | Operation::Watch
+            | Operation::Develop(_)
             | Operation::Ask(_) => false,
         }
     }
@@ -463,7 +469,7 @@ impl Operation {
             Operation::Replay { mailbox, to, .. } => Place::Between(*mailbox, *to),
             Operation::Declare | Operation::Discharge { .. } => Place::Anywhere,
             Operation::Administer(request) => Place::At(administration_scope(request)),
-            Operation::Watch => Place::At(Scope::namespace()),
+            Operation::Watch | Operation::Develop(_) => Place::At(Scope::namespace()),
             Operation::Ask(question) => question.place(),
         }
     }

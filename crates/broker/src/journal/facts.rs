@@ -71,6 +71,8 @@ facts! {
         26 => RestoredEntity { entity, accessed },
         31 => Plucked { run, records, soonest },
         33 => Rehoused { run, to, region },
+        34 => Cleared { at },
+        35 => ClockAdvanced { ahead },
     }
     boxed {
         27 => RestoredMailbox,

@@ -12,6 +12,7 @@ mod catalogue;
 pub mod facts;
 mod field;
 pub mod fuzzing;
+pub mod image;
 pub mod record;
 pub mod stream;
 mod values;

@@ -133,25 +133,42 @@ pub fn write<S: Sink>(
     Ok(Some(Written { location, first_part }))
 }
 
-/// Writes a payload alone, without a fact, as an extent keeps it.
+/// Writes a payload alone, without a fact: as an extent keeps it, or for a fact that names its place.
 pub fn write_payload<S: Sink>(
     bytes: &[u8],
     assigned_id: Option<u128>,
     sink: &mut S,
-) -> Result<Location, S::Failure> {
+) -> Result<Written, S::Failure> {
     let size = u32::try_from(bytes.len()).expect("a message is far smaller than 4 GiB");
     let mut shape = PAYLOAD | if assigned_id.is_some() { ASSIGNED } else { 0 };
-    let mut parts = Vec::new();
+    let (mut parts, mut first_part) = (Vec::new(), None);
     if bytes.len() > sink.record_bytes_max().saturating_sub(PREFIX_BYTES_MAX) {
         shape |= PAYLOAD_APART;
-        write_apart(bytes, &mut parts, sink)?;
+        first_part = write_apart(bytes, &mut parts, sink)?;
     }
     let mut fixed = Vec::with_capacity(PREFIX_BYTES_MAX);
     fixed.push(shape);
     fixed.extend_from_slice(&size.to_le_bytes());
     fixed.extend(assigned_id.into_iter().flat_map(u128::to_le_bytes));
     let beside = if shape & PAYLOAD_APART == 0 { bytes } else { &parts };
-    sink.append(PAYLOAD_ALONE, &fixed, beside)
+    let location = sink.append(PAYLOAD_ALONE, &fixed, beside)?;
+    Ok(Written { location, first_part })
+}
+
+/// Where a record lies that is a payload alone, and the first record of it if it lies apart; none for any other.
+pub fn alone(record: &RecordView<'_>) -> Result<Option<Written>, Error> {
+    if record.kind != PAYLOAD_ALONE {
+        return Ok(None);
+    }
+    let (prefix, _) = Prefix::read(record.fixed)?;
+    let first_part = if prefix.has(PAYLOAD_APART) { first_of(record.payload)? } else { None };
+    Ok(Some(Written { location: Location(record.location.raw()), first_part }))
+}
+
+/// The first of the records in a list.
+fn first_of(list: &[u8]) -> Result<Option<Location>, Error> {
+    let parts = Part::decode_list(list).ok_or_else(|| Error::invalid("list of parts", &list.len()))?;
+    Ok(parts.first().map(|part| Location(part.location.raw())))
 }
 
 /// Writes a payload in records of its own, lists them, and says where the first lies.
@@ -263,7 +280,7 @@ impl Assembler {
             self.unit.clear();
         }
         match record.kind {
-            PAYLOAD_PART => return Ok(None),
+            PAYLOAD_PART | PAYLOAD_ALONE => return Ok(None),
             FIELDS_PART => {
                 self.fields.extend_from_slice(record.payload);
                 return Ok(None);
@@ -280,13 +297,7 @@ impl Assembler {
             location,
             assigned_id: prefix.assigned_id,
         });
-        let first_part = if prefix.has(PAYLOAD_APART) {
-            let parts = Part::decode_list(record.payload);
-            let parts = parts.ok_or_else(|| Error::invalid("list of parts", &record.payload.len()))?;
-            parts.first().map(|part| Location(part.location.raw()))
-        } else {
-            None
-        };
+        let first_part = if prefix.has(PAYLOAD_APART) { first_of(record.payload)? } else { None };
         let fact = facts::decode(record.kind, fields, payload)?;
         if matches!(fact, Fact::Recovered { .. }) {
             self.unit.clear();

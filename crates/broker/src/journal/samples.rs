@@ -26,7 +26,7 @@ use vorrang_engine::{
 use vorrang_filter::{Action, Correlation, Decimal, Filter, Sql, SystemProperty, Value};
 
 /// How many kinds [`Source::fact`] makes.
-pub(crate) const FACTS: u8 = 33;
+pub(crate) const FACTS: u8 = 35;
 
 /// Draws everything from bytes; when they are used up, zeros follow.
 pub(crate) struct Source<'a>(pub(crate) &'a [u8]);
@@ -512,6 +512,8 @@ impl Source<'_> {
                 to: RunId(self.number()),
                 region: Region(self.small()),
             },
+            34 => Fact::Cleared { at },
+            35 => Fact::ClockAdvanced { ahead: self.span() },
             _ => Fact::RestoredRun(Box::new(RestoredRun {
                 mailbox,
                 level: Level(self.byte()),

@@ -11,10 +11,11 @@ use crate::access::Principal;
 use crate::api::{Outlet, Request};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
+use vorrang_engine::{Span, Timestamp};
 use vorrang_log::Findings;
 use vorrang_log::disk::Disk;
 
@@ -30,6 +31,7 @@ struct Shared {
     reader: PayloadReader,
     keys: Arc<Keys>,
     findings: Findings,
+    ahead: Arc<AtomicU64>,
     next_peer: AtomicU32,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -61,6 +63,7 @@ impl Broker {
                 reader: running.reader,
                 keys: running.keys,
                 findings: running.findings,
+                ahead: running.ahead,
                 next_peer: AtomicU32::new(1),
                 thread: Mutex::new(Some(running.thread)),
             }),
@@ -92,6 +95,12 @@ impl Broker {
     #[must_use]
     pub fn findings(&self) -> &Findings {
         &self.shared.findings
+    }
+
+    /// The shard's time at a time of the wall clock: later, if its clock was set ahead.
+    #[must_use]
+    pub fn time(&self, wall: Timestamp) -> Timestamp {
+        wall.after(Span(self.shared.ahead.load(Ordering::Relaxed)))
     }
 
     /// How many requests wait to be taken by the shard, and how many may before their senders wait.

@@ -8,6 +8,7 @@
 //!
 //! If the log fails, the shard is over: nothing more is told but that.
 
+mod develop;
 mod news;
 mod permission;
 mod request;
@@ -15,6 +16,7 @@ mod telling;
 mod upkeep;
 
 use super::extents::Extents;
+use super::faults::Faults;
 use super::hold::Hold;
 use super::keys::Keys;
 use super::payload::{Decode, PayloadReader, Source};
@@ -25,11 +27,12 @@ use super::staging::Staging;
 use super::withheld::Withheld;
 use super::writer::Writer;
 use crate::access::Principal;
-use crate::api::{Event, Link, Operation, Outlet, Refused, Request, Tag};
+use crate::api::{Develop, Event, Link, Operation, Outlet, Refused, Request, Tag};
 use crate::journal::record::{PAYLOAD_PART, Sink as _};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use vorrang_engine::{Command, Fact, Outcome, ReceiverId, RunId, State, Timestamp};
 use vorrang_log::{Appending, Failure, NoRoom, Position, Region};
 
@@ -60,6 +63,9 @@ impl Item {
             }
             Item::Request(Request { operation: Operation::Replay { message, .. }, .. }) => {
                 message.payload.len()
+            }
+            Item::Request(Request { operation: Operation::Develop(Develop::Restore { image }), .. }) => {
+                image.len()
             }
             _ => 0,
         }
@@ -101,7 +107,12 @@ pub struct Core {
     watchers: news::Watchers,
     /// When permissions of open receivers end.
     endings: BTreeSet<(Timestamp, PeerId, Link)>,
+    /// The time, never going backwards: the wall clock's, and as far ahead as it was set.
     now: Timestamp,
+    /// The wall clock's time, by which permissions end.
+    wall: Timestamp,
+    /// How far the clock is ahead, in milliseconds, for the doors to know the shard's time.
+    ahead: Arc<AtomicU64>,
     durable: Position,
     room: Result<(), NoRoom>,
     withheld: Withheld,
@@ -116,6 +127,11 @@ pub struct Core {
     /// When the last snapshot was begun.
     snapshot_at: Timestamp,
     behind: bool,
+    faults: Faults,
+    /// Until when nothing is taken, because a developer wants it so.
+    stalled_until: Timestamp,
+    /// Whether another state has just been put in the place of the old one.
+    replaced: bool,
     over: Option<Arc<str>>,
 }
 
@@ -132,8 +148,10 @@ impl Core {
         decode: Arc<dyn Decode>,
         keys: Arc<Keys>,
         snapshots: Schedule,
-        now: Timestamp,
+        wall: Timestamp,
     ) -> Core {
+        let ahead = state.clock_ahead();
+        let now = wall.after(ahead);
         let reader = PayloadReader::new(writer.log().reader());
         let durable = writer.log().durable();
         let (record_bytes_max, batch_bytes_max) = (writer.record_bytes_max(), writer.batch_bytes_max());
@@ -158,6 +176,8 @@ impl Core {
             watchers: news::Watchers::default(),
             endings: BTreeSet::new(),
             now,
+            wall,
+            ahead: Arc::new(AtomicU64::new(ahead.0)),
             durable,
             room: Ok(()),
             withheld: Withheld::default(),
@@ -165,13 +185,17 @@ impl Core {
             snapshots,
             snapshot_at: now,
             behind: false,
+            faults: Faults::default(),
+            stalled_until: Timestamp::default(),
+            replaced: false,
             over: None,
         }
     }
 
     /// Takes what has arrived, as far as the log has room, and everything that follows from it.
     pub fn step(&mut self, now: Timestamp, arrived: &mut VecDeque<(PeerId, Item)>) {
-        self.now = self.now.max(now);
+        self.wall = self.wall.max(now);
+        self.now = self.now.max(self.time(self.wall));
         if self.over.is_none()
             && let Err(failure) = self.work(arrived)
         {
@@ -193,6 +217,17 @@ impl Core {
         Ok(())
     }
 
+    /// How far the clock is ahead, in milliseconds, now and from now on.
+    pub(super) fn ahead(&self) -> &Arc<AtomicU64> {
+        &self.ahead
+    }
+
+    /// The shard's time at a time of the wall clock.
+    #[must_use]
+    pub fn time(&self, wall: Timestamp) -> Timestamp {
+        wall.after(self.state.clock_ahead())
+    }
+
     /// When the next step is due though nothing arrives; a time that has passed if it is due now.
     #[must_use]
     pub fn next_wake(&self) -> Option<Timestamp> {
@@ -200,9 +235,11 @@ impl Core {
         if busy || (self.state.has_deliverable() && self.hold.len() < HELD_MAX) {
             return Some(self.now);
         }
-        let ending = self.endings.first().map(|(at, ..)| *at);
+        let ending = self.endings.first().map(|(at, ..)| self.time(*at));
+        let stall = Some(self.stalled_until).filter(|_| self.is_stalled());
+        let wanted = ending.into_iter().chain(self.faults.next_due()).chain(stall);
         let (confirmation, look) = (self.writer.confirmation_due(), self.withheld.next_look(self.now));
-        self.state.next_deadline().into_iter().chain(ending).chain(confirmation).chain(look).min()
+        self.state.next_deadline().into_iter().chain(wanted).chain(confirmation).chain(look).min()
     }
 
     /// Whether the last step could not take everything because the disk is behind: there is nothing
@@ -216,7 +253,11 @@ impl Core {
     /// of the [next step](Core::next_wake).
     #[must_use]
     pub fn is_choked(&self) -> bool {
-        self.withheld.is_full() || self.staging.is_full()
+        self.withheld.is_full() || self.staging.is_full() || self.is_stalled()
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.now < self.stalled_until
     }
 
     /// Why the shard is over, if it is.
@@ -255,6 +296,11 @@ impl Core {
         self.room = self.writer.log_mut().permit(Appending::Growing, self.now.0);
         self.withheld.look(self.now, !matches!(self.room, Err(NoRoom::Ring { .. })));
         self.tick()?;
+        while !self.writer.is_full()
+            && let Some(late) = self.faults.due(self.now)
+        {
+            self.perform(late.peer, late.tag, late.operation, late.until)?;
+        }
         while !self.withheld.is_worth_it(self.now)
             && !self.writer.is_full()
             && let Some((peer, item)) = self.withheld.pop_unless(|peer| self.staging.holds(peer))
@@ -366,6 +412,7 @@ impl Core {
                     self.end_grants();
                 }
             }
+            Fact::Cleared { .. } => self.replaced = true,
             _ => {}
         }
     }

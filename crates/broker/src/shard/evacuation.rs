@@ -186,7 +186,7 @@ impl Evacuation {
     fn copy(&mut self, body: &Body) -> Result<Location, Error> {
         let before = self.writer.bytes();
         let mut sink = Extent { writer: &mut self.writer, record_bytes_max: self.record_bytes_max };
-        let location = record::write_payload(&body.bytes, body.assigned_id, &mut sink)?;
+        let location = record::write_payload(&body.bytes, body.assigned_id, &mut sink)?.location;
         // Rest once for every megabyte, not for every message.
         let after = self.writer.bytes();
         if after >> 20 > before >> 20 {

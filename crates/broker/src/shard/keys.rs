@@ -1,7 +1,7 @@
 //! The keys in force: those of the namespace, and those of its entities as they come and go.
 
 use crate::access::{Grant, KeyRing, Principal, Rejected, Scope, Token};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vorrang_engine::Timestamp;
 use vorrang_engine::entity::authorization::AuthorizationRule;
@@ -57,6 +57,20 @@ impl Keys {
             | Change::RuleCreated { .. }
             | Change::RuleUpdated { .. }
             | Change::RuleDeleted { .. } => false,
+        }
+    }
+
+    /// Takes over every key there is in a catalogue that took the place of another. Rights may have ended by it.
+    pub(super) fn gather(&self, catalogue: &Catalogue) {
+        let with_keys: BTreeMap<Scope, &Entity> = catalogue
+            .entities()
+            .filter(|entity| !rules(entity).is_empty())
+            .map(|entity| (Scope::of_entity(&entity.path), entity))
+            .collect();
+        let mut ring = self.write();
+        ring.retain(|scope| *scope == Scope::namespace() || with_keys.contains_key(scope));
+        for (scope, entity) in with_keys {
+            ring.replace(&scope, rules(entity));
         }
     }
 

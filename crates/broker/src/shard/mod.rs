@@ -6,6 +6,7 @@ mod cold;
 mod core;
 mod evacuation;
 mod extents;
+mod faults;
 mod hold;
 mod inbox;
 mod keys;

@@ -9,7 +9,7 @@ use super::payload::Decode;
 use super::regions::{Regions, region_of};
 use super::snapshot::Schedule;
 use super::writer::Writer;
-use crate::journal::record::Assembler;
+use crate::journal::record::{Assembler, alone};
 use crate::journal::{self, stream};
 use std::sync::Arc;
 use vorrang_engine::entity::authorization::AuthorizationRule;
@@ -115,7 +115,11 @@ pub fn open(
     let mut assembler = Assembler::default();
     let recovered = opening.replay(|entry| -> Result<(), Unknown> {
         for record in entry.records() {
-            if let Some(unit) = assembler.take(&record?)? {
+            let record = record?;
+            if let Some(written) = alone(&record)? {
+                regions.wrote(written.location, written.first_part);
+            }
+            if let Some(unit) = assembler.take(&record)? {
                 for read in unit {
                     state.apply(&read.fact);
                     if let (Some(payload), first) = (read.fact.payload(), read.first_part) {
@@ -129,6 +133,8 @@ pub fn open(
     if state.misfits() > 0 {
         return Err(OpenError::Misfits { count: state.misfits() });
     }
+    let wall = now;
+    let now = wall.after(state.clock_ahead());
     let findings = recovered.findings().clone();
     let log = match commits {
         Commits::Threads => recovered.start(notify, now.0)?,
@@ -138,7 +144,7 @@ pub fn open(
     let seed = u128::from(disk.entropy()?) << 64 | u128::from(disk.entropy()?);
     let writer = Writer::new(log, log_limits, regions);
     let keys = Arc::new(Keys::new(&keys, state.catalogue()));
-    let mut core = Core::new(state, writer, decode, keys, snapshots, now);
+    let mut core = Core::new(state, writer, decode, keys, snapshots, wall);
     core.announce(seed)?;
     Ok((core, findings))
 }

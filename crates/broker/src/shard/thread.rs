@@ -7,6 +7,7 @@ use super::keys::Keys;
 use super::open::{self, Commits, OpenError, Settings};
 use super::payload::PayloadReader;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use vorrang_engine::Timestamp;
@@ -26,6 +27,8 @@ pub(super) struct Running {
     pub(super) reader: PayloadReader,
     pub(super) keys: Arc<Keys>,
     pub(super) findings: Findings,
+    /// How far the shard's clock is ahead, in milliseconds.
+    pub(super) ahead: Arc<AtomicU64>,
     pub(super) thread: JoinHandle<()>,
 }
 
@@ -37,12 +40,12 @@ pub(super) fn start(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> R
         Arc::new(move |_| inbox.log_has_news())
     };
     let (core, findings) = open::open(disk, settings, Commits::Threads, notify, clock())?;
-    let (reader, keys) = (core.reader().clone(), Arc::clone(core.keys()));
+    let (reader, keys, ahead) = (core.reader().clone(), Arc::clone(core.keys()), Arc::clone(core.ahead()));
     let thread = {
         let inbox = Arc::clone(&inbox);
         std::thread::Builder::new().name("shard".to_owned()).spawn(move || run(core, &inbox, &clock))
     };
-    Ok(Running { inbox, reader, keys, findings, thread: thread.map_err(OpenError::Thread)? })
+    Ok(Running { inbox, reader, keys, findings, ahead, thread: thread.map_err(OpenError::Thread)? })
 }
 
 /// Closes the inbox if the thread ends by a broken invariant, so that nobody waits for it in vain.
@@ -68,7 +71,7 @@ fn run(mut core: Core, inbox: &Arc<Inbox>, clock: &Clock) {
             return;
         }
         let at_hand = !mail.items.is_empty() && !core.is_choked();
-        let patience = patience(&core, clock(), at_hand);
+        let patience = patience(&core, core.time(clock()), at_hand);
         inbox.wait(&mut mail, Some(patience));
         if mail.stop && (mail.items.is_empty() || core.is_choked()) {
             chores.end();

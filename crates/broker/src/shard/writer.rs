@@ -172,6 +172,11 @@ impl Writer {
         self.durable_region
     }
 
+    /// Notes where a payload was written that no fact brought.
+    pub(super) fn wrote(&mut self, written: Written) {
+        self.regions.wrote(written.location, written.first_part);
+    }
+
     pub(super) fn regions(&self) -> &Regions {
         &self.regions
     }

@@ -228,7 +228,7 @@ impl State {
 }
 
 /// A message of a run as it came in. What set its level is no longer known, but that it stands.
-fn arrival(mailbox: MailboxId, level: Level, cold: &ColdRecord) -> Arrival {
+pub(crate) fn arrival(mailbox: MailboxId, level: Level, cold: &ColdRecord) -> Arrival {
     let mut details = Details::new(cold.eligible);
     if cold.expires != Timestamp::NEVER {
         details.expires = cold.expires;

@@ -9,3 +9,5 @@ mod apply;
 mod plan;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use apply::arrival;

@@ -24,7 +24,7 @@ use crate::level::Level;
 use crate::message::Overlay;
 use crate::payloads::ColdRecord;
 use crate::refusal::Refusal;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 pub use crate::command::ReceiveMode;
 pub use arrival::{Arrival, Details, Payload};
@@ -312,6 +312,17 @@ pub enum Fact {
         records: Vec<(u32, ColdRecord)>,
         /// No other message of the run expires before this.
         soonest: Timestamp,
+    },
+
+    /// Everything was taken away: entities, messages, locks, sessions. What follows puts another state there.
+    Cleared {
+        /// When.
+        at: Timestamp,
+    },
+    /// The clock was set ahead, also as a part of a snapshot.
+    ClockAdvanced {
+        /// How far it runs ahead of the wall clock from now on.
+        ahead: Span,
     },
 
     /// Part of a snapshot: the namespace itself.

@@ -4,8 +4,10 @@
 use bytes::Bytes;
 
 use super::Arrival;
+use crate::cold;
 use crate::id::{Location, LockToken, MailboxId, Region, RunId, Sequence, SessionId};
 use crate::level::Level;
+use crate::payloads::ColdRecord;
 use crate::time::Timestamp;
 
 /// What a mailbox knows beside its messages.
@@ -113,4 +115,18 @@ pub struct RestoredGaps {
     pub soonest: Timestamp,
     /// The records that left out of turn: one bit for each record of the run, the first record's lowest.
     pub gaps: Vec<u64>,
+}
+
+impl RestoredRun {
+    /// One of its messages, as it would be told if it were in memory.
+    #[must_use]
+    pub fn message(&self, record: &ColdRecord) -> RestoredMessage {
+        RestoredMessage {
+            arrival: cold::arrival(self.mailbox, self.level, record),
+            location: record.location,
+            size: record.size,
+            deliveries: 0,
+            standing: Standing::Ready,
+        }
+    }
 }

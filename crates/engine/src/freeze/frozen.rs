@@ -15,13 +15,15 @@ use crate::order::Dated;
 use crate::session::Session;
 use crate::state::{Identity, State};
 use crate::store::{Extra, Handle, Place, Record, Slab};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 /// A state at one instant. Cheap to take, and independent of what happens afterwards.
 #[derive(Debug, Clone)]
 pub struct FrozenState {
     identity: Identity,
     now: Timestamp,
+    /// How far the clock was set ahead.
+    ahead: Span,
     numbers: (u32, u32),
     entities: Vec<(Arc<Entity>, Timestamp)>,
     mailboxes: Vec<FrozenMailbox>,
@@ -64,6 +66,7 @@ impl State {
         FrozenState {
             identity: self.identity,
             now: self.now,
+            ahead: self.ahead,
             numbers: self.catalogue.next_numbers(),
             mailboxes: mailboxes.collect(),
             entities,
@@ -93,6 +96,7 @@ impl FrozenState {
             next_rule,
             now: self.now,
         });
+        let clock = (self.ahead > Span::default()).then_some(Fact::ClockAdvanced { ahead: self.ahead });
         let entities = self.entities.iter().map(|(entity, accessed)| Fact::RestoredEntity {
             entity: Arc::clone(entity),
             accessed: *accessed,
@@ -103,7 +107,7 @@ impl FrozenState {
             let standing = self.standing(record).filter(|standing| *standing != Standing::Ready)?;
             Some(self.message(record, standing))
         });
-        namespace.into_iter().chain(entities).chain(mailboxes).chain(others)
+        namespace.into_iter().chain(clock).chain(entities).chain(mailboxes).chain(others)
     }
 
     fn mailbox_facts<'a>(&'a self, mailbox: &'a FrozenMailbox) -> impl Iterator<Item = Fact> + 'a {

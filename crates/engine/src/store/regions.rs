@@ -39,6 +39,12 @@ impl Regions {
         }
     }
 
+    /// All of them without any reference.
+    pub(crate) fn cleared(mut self) -> Regions {
+        self.emptied.extend(std::mem::take(&mut self.counts).into_keys());
+        self
+    }
+
     /// How many references there are into a region.
     pub(crate) fn count(&self, region: Region) -> u64 {
         self.counts.get(&region).copied().unwrap_or(0)

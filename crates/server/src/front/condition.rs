@@ -65,6 +65,9 @@ pub(crate) fn told(refused: &Refused, path: &str) -> Told {
         Refused::Denied(denied) => unauthorized(denied),
         Refused::Impossible(refusal) => impossible(refusal, path),
         Refused::NotFound { path } => not_found(path),
+        Refused::Busy { why } => busy(why),
+        Refused::Ended { why } => Told::new(name::DETACH_FORCED, 410, sentence(why)),
+        Refused::Unusable { why } => Told::new(name::ARGUMENT_ERROR, 400, sentence(why)),
         // A disk that is full stays so until somebody acts; a ring that is full is emptied all the time.
         Refused::NoRoom(no_room @ NoRoom::Disk { .. }) => {
             Told::new(name::RESOURCE_LIMIT_EXCEEDED, 403, sentence(&no_room.to_string()))
@@ -79,7 +82,7 @@ pub(super) fn not_found(path: &str) -> Told {
 }
 
 /// Too much at once: clients wait a few seconds and try again by themselves.
-fn busy(why: &str) -> Told {
+pub(crate) fn busy(why: &str) -> Told {
     let text = format!(
         "The server was unable to process the request; please retry the operation. {}",
         sentence(why)
@@ -142,9 +145,11 @@ fn impossible(refusal: &Refusal, path: &str) -> Told {
             Told::new(name::NOT_ALLOWED, 400, text)
         }
         Refusal::RequestSize { .. } => plain(name::ARGUMENT_OUT_OF_RANGE, 400),
-        Refusal::NamedTwice { .. } | Refusal::ChangesTooLarge { .. } | Refusal::RecordsDoNotFit => {
-            plain(name::ARGUMENT_ERROR, 400)
-        }
+        Refusal::NamedTwice { .. }
+        | Refusal::ChangesTooLarge { .. }
+        | Refusal::ClockTooFar { .. }
+        | Refusal::PartsDoNotFit { .. }
+        | Refusal::RecordsDoNotFit => plain(name::ARGUMENT_ERROR, 400),
         Refusal::NoMatchingSubscription { .. } => plain(name::NO_MATCHING_SUBSCRIPTION, 400),
         Refusal::MessageNotFound { .. } => plain(name::MESSAGE_NOT_FOUND, 404),
         Refusal::LockLost { .. } => {

@@ -230,6 +230,8 @@ fn ways(action: Action) -> Vec<Way> {
         ],
         // AMQP alone has these.
         Action::CancelScheduled | Action::UseSession | Action::Transact | Action::Inquire => vec![],
+        // No door offers it yet.
+        Action::Develop => vec![],
     }
 }
 

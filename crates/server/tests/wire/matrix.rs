@@ -165,7 +165,8 @@ fn ways(action: Action) -> Vec<(&'static str, Way)> {
         | Action::Reprioritise
         | Action::Replay
         | Action::Explain
-        | Action::Observe => vec![],
+        | Action::Observe
+        | Action::Develop => vec![],
     }
 }
 

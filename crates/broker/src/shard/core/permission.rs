@@ -14,7 +14,7 @@ use vorrang_log::Failure;
 impl Core {
     /// Asks the one door. Says until when the permission holds.
     pub(super) fn authorise(&mut self, id: PeerId, operation: &Operation) -> Result<Timestamp, Denied> {
-        let (now, catalogue, action) = (self.now, self.state.catalogue(), operation.action());
+        let (now, catalogue, action) = (self.wall, self.state.catalogue(), operation.action());
         // A connection that is not there has nothing to say; what it asked is dropped further on.
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(now) };
         match operation.place() {
@@ -69,7 +69,7 @@ impl Core {
             peer.become_principal(Arc::new(left));
             for (link, open) in &mut peer.links {
                 self.endings.remove(&(open.until, *id, *link));
-                open.until = self.now;
+                open.until = self.wall;
                 self.endings.insert((open.until, *id, *link));
             }
             ended.push(*id);
@@ -84,10 +84,10 @@ impl Core {
     /// Ends receivers whose permission has ended and was not renewed.
     pub(super) fn end_permissions(&mut self) -> Result<(), Failure> {
         while let Some(&(at, id, link)) = self.endings.first()
-            && at <= self.now
+            && at <= self.wall
         {
             self.endings.pop_first();
-            let (now, catalogue) = (self.now, self.state.catalogue());
+            let (now, catalogue) = (self.wall, self.state.catalogue());
             let Some(peer) = self.peers.get_mut(&id) else { continue };
             let Some(open) = peer.links.get(&link) else { continue };
             let (action, mailboxes) = (open.action, open.mailboxes.clone());

@@ -5,6 +5,7 @@ use crate::access::Action;
 use crate::api::{
     Acceptance, Answer, Event, Found, Link, Operation, Purpose, Question, Refused, Request, Tag,
 };
+use crate::shard::faults::{Delayed, Verdict};
 use crate::shard::payload::Source;
 use crate::shard::peer::{self, OpenLink, Peer, PeerId};
 use crate::shard::{question, staging};
@@ -71,8 +72,34 @@ impl Core {
         }
     }
 
-    /// Carries out a request that is permitted until `until`.
+    /// Carries out a request that is permitted until `until`, unless it is to go wrong.
     pub(super) fn request(
+        &mut self,
+        id: PeerId,
+        tag: Tag,
+        operation: Operation,
+        until: Timestamp,
+    ) -> Result<(), Failure> {
+        if self.faults.any() {
+            match self.faults.meet(&operation, self.now) {
+                Verdict::Pass => {}
+                Verdict::Busy => {
+                    let refused = Refused::Busy { why: "a developer wants this send to fail" };
+                    self.tell(id, Event::Refused { tag, refused });
+                    return Ok(());
+                }
+                Verdict::Late(delay) => {
+                    let delayed = Delayed { peer: id, tag, operation, until };
+                    self.faults.delay(self.now.after(delay), delayed);
+                    return Ok(());
+                }
+            }
+        }
+        self.perform(id, tag, operation, until)
+    }
+
+    /// Carries out a request that is permitted until `until`.
+    pub(super) fn perform(
         &mut self,
         id: PeerId,
         tag: Tag,
@@ -101,6 +128,7 @@ impl Core {
                 self.find(id, tag, &path, purpose);
                 return Ok(());
             }
+            Operation::Develop(develop) => return self.develop(id, tag, develop),
             Operation::Watch => {
                 self.watchers.add(id);
                 self.tell_after(self.writer.newest(), id, Event::Reply { tag, reply: Reply::Done });
