@@ -214,6 +214,7 @@ mod tests {
     use crate::command::Settlement;
     use crate::entity::Setting;
     use crate::entity::priority::{Class, ClassName};
+    use crate::fact::DeadLetterCause;
     use crate::message::Incoming;
     use crate::trial::{Trial, message, path};
 
@@ -292,6 +293,23 @@ mod tests {
         assert_eq!(urgent.class.as_deref(), Some("urgent"));
         assert_eq!(told.dead_letter.levels.iter().map(|level| level.counts.ready).sum::<u64>(), 1);
         assert!(told.transfer_dead_letter.levels.is_empty());
+    }
+
+    #[test]
+    fn what_a_topic_dead_letters_itself_is_counted_by_its_cause() {
+        let mut trial = Trial::new();
+        trial.topic("t");
+        trial.subscribe("t", "sessions", vec![Setting::RequiresSession(true)], None);
+        trial.send("t", &["without a session"]).unwrap();
+        let subscription = trial.id("t/Subscriptions/sessions");
+        let entity = Arc::clone(trial.state.catalogue.shared(subscription).unwrap());
+        let told = trial.state.survey_entity(&entity, Detail::Levels);
+        assert_eq!(told.dead_letter.counts.ready, 1);
+        let causes = |told: &EntitySurvey| -> Vec<(DeadLetterCause, u64)> {
+            let series = told.main.levels.iter().filter_map(|level| level.series.as_ref());
+            series.flat_map(|series| series.dead_lettered.iter()).filter(|(_, count)| *count > 0).collect()
+        };
+        assert_eq!(causes(&told), [(DeadLetterCause::NoSession, 1)]);
     }
 
     #[test]

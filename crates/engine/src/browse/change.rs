@@ -1,20 +1,22 @@
 //! Deleting and re-prioritising messages by hand.
 //!
 //! Messages that somebody has locked are left alone: they are being worked on. A request that meets
-//! messages on disk asks for them to be read and ends there; asked again, it goes on.
+//! messages on disk asks for them to be read and ends there; asked again, it goes on. Messages named by
+//! their numbers are taken out of what lies on disk at once, however deep they lie there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::cold::ColdReader;
 use super::peek::matches_stored;
 use super::ready::Next;
 use crate::command::Selection;
 use crate::effect::{Effect, Outcome, Reply};
 use crate::fact::{Fact, RemovalCause};
-use crate::id::{MailboxId, RequestTag, Sequence};
+use crate::id::{MailboxId, RequestTag, RunId, Sequence};
 use crate::lane::Run;
 use crate::level::Level;
 use crate::mailbox::Mailbox;
-use crate::payloads::Payloads;
+use crate::payloads::{ColdRecord, Payloads};
 use crate::refusal::{Countable, Refusal};
 use crate::state::State;
 use crate::store::{Place, Record};
@@ -35,6 +37,15 @@ struct Selected<'a> {
     sequences: Vec<Sequence>,
     next: Option<Sequence>,
     cold: Option<(Level, &'a Run)>,
+    /// Messages on disk that are among them, to be brought back first.
+    plucked: BTreeMap<RunId, Plucked>,
+}
+
+/// Messages of a run on disk with their positions, and what may expire first in it.
+#[derive(Debug)]
+struct Plucked {
+    records: Vec<(u32, ColdRecord)>,
+    soonest: Timestamp,
 }
 
 impl State {
@@ -47,7 +58,9 @@ impl State {
         outcome: &mut Outcome,
     ) -> Result<(), Refusal> {
         let old_enough = |record: &Record| self.enqueued(record) < before;
-        let selected = self.select(target, payloads, old_enough)?;
+        // Plain messages alone lie on disk: enqueued when they could be received.
+        let cold_old_enough = |_: Level, record: &ColdRecord| record.eligible < before;
+        let selected = self.select(target, payloads, old_enough, cold_old_enough)?;
         let mailbox = target.mailbox;
         let removed = |sequence: &Sequence| Fact::Removed {
             mailbox,
@@ -55,6 +68,7 @@ impl State {
             cause: RemovalCause::Deleted,
             at: now,
         };
+        bring_back(&selected.plucked, outcome);
         outcome.facts.extend(selected.sequences.iter().map(removed));
         self.ask_for_cold(mailbox, selected.cold, outcome);
         let reply = Reply::Deleted { count: count(&selected.sequences), next: selected.next };
@@ -70,10 +84,12 @@ impl State {
         payloads: &dyn Payloads,
         outcome: &mut Outcome,
     ) -> Result<(), Refusal> {
-        let selected = self.select(target, payloads, |record| record.level != level)?;
+        let another = |of: Level, _: &ColdRecord| of != level;
+        let selected = self.select(target, payloads, |record| record.level != level, another)?;
         let mailbox = target.mailbox;
         if !dry_run {
             let moved = |sequence: &Sequence| Fact::Reprioritised { mailbox, sequence: *sequence, level };
+            bring_back(&selected.plucked, outcome);
             outcome.facts.extend(selected.sequences.iter().map(moved));
             self.ask_for_cold(mailbox, selected.cold, outcome);
         }
@@ -89,6 +105,7 @@ impl State {
         target: Target<'_>,
         payloads: &dyn Payloads,
         wanted: impl Fn(&Record) -> bool,
+        wanted_cold: impl Fn(Level, &ColdRecord) -> bool,
     ) -> Result<Selected<'a>, Refusal> {
         self.owner(target.mailbox)?;
         let limit = self.limits.batch_delete_max;
@@ -106,7 +123,10 @@ impl State {
                 let ready = session.into_iter().flat_map(|session| self.ready_in(session));
                 Ok(self.select_ready(ready, max, wanted))
             }
-            Selection::Sequences(sequences) => self.select_numbers(mailbox, sequences, max, wanted),
+            Selection::Sequences(sequences) => {
+                let cold = |sequence| find_cold(mailbox, sequence, payloads, &wanted_cold);
+                self.select_numbers(mailbox, sequences, max, wanted, cold)
+            }
             Selection::Filter { filter, from } => {
                 let matches = |record: &Record| matches_stored(filter, &self.delivery_of(record), payloads);
                 Ok(self.select_from(mailbox, *from, max, |record| wanted(record) && matches(record)))
@@ -144,6 +164,7 @@ impl State {
         sequences: &[Sequence],
         max: usize,
         wanted: impl Fn(&Record) -> bool,
+        cold: impl Fn(Sequence) -> Option<(RunId, Timestamp, (u32, ColdRecord))>,
     ) -> Result<Selected<'static>, Refusal> {
         let limit = self.limits.numbers_per_request_max;
         if sequences.is_empty() || sequences.len() > limit {
@@ -155,12 +176,25 @@ impl State {
             });
         }
         let named: BTreeSet<Sequence> = sequences.iter().copied().collect();
-        let records = named.into_iter().filter_map(|sequence| self.records.get(mailbox.index.get(sequence)?));
-        let found = records.filter(|record| is_at_rest(record) && wanted(record));
-        Ok(Selected {
-            sequences: found.take(max).map(|record| record.sequence).collect(),
-            ..Selected::default()
-        })
+        let mut selected = Selected::default();
+        for sequence in named {
+            if selected.sequences.len() >= max {
+                break;
+            }
+            let known = mailbox.index.get(sequence).and_then(|handle| self.records.get(handle));
+            match known {
+                Some(record) if is_at_rest(record) && wanted(record) => selected.sequences.push(sequence),
+                Some(_) => {}
+                None => {
+                    let Some((run, soonest, found)) = cold(sequence) else { continue };
+                    let plucked = selected.plucked.entry(run);
+                    let plucked = plucked.or_insert_with(|| Plucked { records: Vec::new(), soonest });
+                    plucked.records.push(found);
+                    selected.sequences.push(sequence);
+                }
+            }
+        }
+        Ok(selected)
     }
 
     fn select_from<'a>(
@@ -222,6 +256,29 @@ impl State {
     pub(crate) fn enqueued(&self, record: &Record) -> Timestamp {
         self.extras.get(record.extra).map_or(record.eligible, |extra| extra.enqueued)
     }
+}
+
+/// Brings messages back from disk, for what follows to be done with them.
+fn bring_back(plucked: &BTreeMap<RunId, Plucked>, outcome: &mut Outcome) {
+    for (run, Plucked { records, soonest }) in plucked {
+        outcome.facts.push(Fact::Plucked { run: *run, records: records.clone(), soonest: *soonest });
+    }
+}
+
+/// A message on disk by its number, if it is wanted: its run, what may expire first there, and its place.
+fn find_cold(
+    mailbox: &Mailbox,
+    sequence: Sequence,
+    payloads: &dyn Payloads,
+    wanted: impl Fn(Level, &ColdRecord) -> bool,
+) -> Option<(RunId, Timestamp, (u32, ColdRecord))> {
+    let runs = mailbox.lanes.iter().flat_map(|(level, lane)| lane.runs().map(move |run| (level, run)));
+    let mut covering = runs.filter(|(_, run)| run.from.1 <= sequence && sequence <= run.last.1);
+    covering.find_map(|(level, run)| {
+        let (position, record) = ColdReader::new(run, level, sequence, payloads).ahead()?;
+        let found = record.sequence == sequence && wanted(level, &record);
+        found.then_some((run.id, run.soonest, (position, record)))
+    })
 }
 
 /// Whether nobody is working on a message.

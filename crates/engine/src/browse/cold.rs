@@ -92,6 +92,11 @@ impl<'a> ColdReader<'a> {
         self.start.saturating_sub(self.run.consumed).saturating_sub(gaps)
     }
 
+    /// The position of the next record in the run, and the record.
+    pub(crate) fn ahead(&self) -> Option<(u32, ColdRecord)> {
+        self.ahead.map(|record| (self.at.saturating_sub(1), record))
+    }
+
     pub(crate) fn peek(&self) -> Option<Sequence> {
         self.ahead.as_ref().map(|record| record.sequence)
     }

@@ -316,6 +316,29 @@ fn a_purge_reads_what_lies_on_disk_and_goes_on() {
 }
 
 #[test]
+fn messages_on_disk_are_deleted_and_moved_by_number_however_deep_they_lie() {
+    let mut trial = partly_cold(Limits::default());
+    // The message with the content n has the number n + 1: one locked, three on disk in both runs, one after them.
+    let numbers = [3, 8, 9, 14, 17].map(Sequence).to_vec();
+    assert_eq!(delete(&mut trial, Selection::Sequences(numbers), Timestamp::NEVER, 100), Ok((4, None)));
+    let left: Vec<String> =
+        ids(0..20).into_iter().filter(|id| !["7", "8", "13", "16"].contains(&id.as_str())).collect();
+    assert_eq!(trial.ids("q"), left);
+    assert_eq!(trial.state.counts(trial.mailbox("q")).ready, 11);
+    assert_eq!(trial.replayed().contents(), trial.contents());
+    assert_eq!(trial.state.audit(), Vec::<String>::new());
+    // What is too young stays on disk, and a dry run brings nothing back.
+    let number = || Selection::Sequences(vec![Sequence(12)]);
+    assert_eq!(delete(&mut trial, number(), Timestamp(1_000_011), 100), Ok((0, None)));
+    assert_eq!(reprioritise(&mut trial, number(), 9, true), (1, None));
+    assert_eq!(reprioritise(&mut trial, number(), 9, false), (1, None));
+    assert_eq!(reprioritise(&mut trial, number(), 9, false), (0, None), "it has it already");
+    trial.attach("q", 2, 3);
+    let order: Vec<String> = trial.receive().iter().map(|delivery| trial.id_of(delivery)).collect();
+    assert_eq!(order, ["11", "5", "6"]);
+}
+
+#[test]
 fn a_search_reads_what_lies_on_disk_and_goes_on() {
     let mut trial = partly_cold(Limits { warm_batch: 4, ..Limits::default() });
     let filter = Arc::new(sql("number % 2 = 0"));

@@ -99,6 +99,8 @@ struct Press<'a, 'e, 'f> {
 const FILTER_FAILED: &str = "FilterException";
 /// The reason Service Bus gives when an action failed.
 const ACTION_FAILED: &str = "RuleActionException";
+/// The reason a message is dead-lettered for that lacks the session its subscription needs.
+const NO_SESSION: &str = "Session id is null.";
 
 impl Press<'_, '_, '_> {
     fn print(&mut self, found: &[Match<RuleKey>], copies: &mut Vec<Copy>) {
@@ -204,7 +206,7 @@ impl Press<'_, '_, '_> {
         }
         let mut overlay = overlay.unwrap_or_default();
         let reason = Overlay::dead_letter(
-            Some("Session id is null."),
+            Some(NO_SESSION),
             Some("Session enabled entity doesn't allow a message whose session identifier is null."),
         );
         overlay.properties.extend(reason.properties);
@@ -220,6 +222,11 @@ impl Press<'_, '_, '_> {
             ..copy.clone()
         }
     }
+}
+
+/// Why a copy that fan-out dead-lettered is where it is: its fact tells in words alone.
+pub(crate) fn cause(reason: Option<&str>) -> DeadLetterCause {
+    if reason == Some(NO_SESSION) { DeadLetterCause::NoSession } else { DeadLetterCause::FilterError }
 }
 
 /// A subscription gets one dead-lettered copy however many rules fail; it tells of the first.

@@ -42,6 +42,15 @@ impl Overlay {
     /// The application property a dead-lettered message tells the details in.
     pub const DESCRIPTION: &'static str = "DeadLetterErrorDescription";
 
+    /// The reason a dead-lettered message tells, if it is text that the broker wrote.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self.properties.get(Overlay::REASON)? {
+            PropertyChange::Set(PropertyValue::Typed(vorrang_filter::Value::String(text))) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {

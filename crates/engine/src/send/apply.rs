@@ -1,5 +1,6 @@
 //! Filing what was accepted.
 
+use crate::entity::fan_out;
 use crate::fact::{Arrival, Payload};
 use crate::id::{EntityId, MailboxId, Sequence};
 use crate::state::State;
@@ -45,8 +46,23 @@ impl State {
             self.apply_reserved(MailboxId::main(copy.mailbox.entity()), copy.sequence.next())?;
         }
         self.arrived(handle, copy);
+        if copy.mailbox == MailboxId::dead_letter(copy.mailbox.entity()) {
+            self.observe_dead_letter(copy);
+        }
         self.make_ready(handle)?;
         Some(handle)
+    }
+
+    /// Counts a copy that went from its topic straight to the dead-letter queue, where others are counted: with
+    /// the mailbox it would have come to.
+    fn observe_dead_letter(&mut self, copy: &Arrival) {
+        let overlay = copy.details.as_ref().and_then(|details| details.overlay.as_ref());
+        let cause = fan_out::cause(overlay.and_then(|overlay| overlay.reason()));
+        if self.live
+            && let Some(main) = self.mailboxes.get_mut(&MailboxId::main(copy.mailbox.entity()))
+        {
+            main.observations.at(copy.level, copy.enqueued()).dead_lettered(cause);
+        }
     }
 
     pub(crate) fn apply_scheduled(

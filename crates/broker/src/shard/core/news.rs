@@ -7,7 +7,7 @@ use crate::api::{Event, News};
 use crate::shard::peer::PeerId;
 use std::collections::{BTreeMap, BTreeSet};
 use vorrang_engine::entity::{Change, EntityPath};
-use vorrang_engine::{EntityId, Fact};
+use vorrang_engine::{EntityId, Fact, MailboxId};
 
 /// Who watches, and what they have not been told yet.
 #[derive(Debug, Default)]
@@ -63,12 +63,22 @@ impl Core {
                     self.tell_watchers(&news);
                 }
             }
-            Fact::DeadLettered { mailbox, .. } => {
-                let count = self.watchers.dead_lettered.entry(mailbox.entity()).or_default();
-                *count = count.saturating_add(1);
+            Fact::DeadLettered { mailbox, .. } => self.count_dead_letter(*mailbox),
+            // A copy may go from its topic straight to the dead-letter queue.
+            Fact::Published { copies, .. } | Fact::Relayed { copies, .. } => {
+                for copy in copies {
+                    if copy.mailbox == MailboxId::dead_letter(copy.mailbox.entity()) {
+                        self.count_dead_letter(copy.mailbox);
+                    }
+                }
             }
             _ => {}
         }
+    }
+
+    fn count_dead_letter(&mut self, mailbox: MailboxId) {
+        let count = self.watchers.dead_lettered.entry(mailbox.entity()).or_default();
+        *count = count.saturating_add(1);
     }
 
     /// Tells the watchers of the dead letters of this step.
