@@ -7,21 +7,33 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use smallvec::smallvec;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use vorrang_broker::access::Principal;
 use vorrang_broker::api::{Answer, Event, Link, Operation, Outlet, Received, Refused, Request, Tag};
 use vorrang_broker::shard::{Broker, Connection, Stopped};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::{Level, MailboxId, Reply};
 
-/// The broker stopped before it answered.
+/// How long a request from outside waits for the broker to take it. Then its sender is told to try again: what stands in
+/// line for longer is given up by most clients anyway, and would only make the line longer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the broker has stopped: {reason}")]
-pub struct Unanswered {
-    reason: Arc<str>,
+pub enum Unanswered {
+    /// The broker stopped before it answered.
+    #[error("the broker has stopped: {reason}")]
+    Stopped {
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// So much waits to be taken by the broker that this was not, for as long as could be waited.
+    #[error("the broker is busy: more requests wait than it takes")]
+    Busy,
 }
 
 /// What the broker answers when it does not refuse.
@@ -37,6 +49,8 @@ pub enum Answered {
 #[derive(Debug)]
 pub struct Caller {
     connection: Connection,
+    /// How long to wait to be heard; without it as long as it takes.
+    patience: Option<Duration>,
     desk: Arc<Desk>,
 }
 
@@ -63,17 +77,25 @@ enum Arriving {
 }
 
 impl Caller {
-    /// Connects as somebody.
+    /// Connects as somebody who waits to be heard, but not for ever.
     pub fn connect(broker: &Broker, principal: Principal) -> Result<Caller, Stopped> {
+        Caller::with_patience(broker, principal, Some(PATIENCE))
+    }
+
+    fn with_patience(
+        broker: &Broker,
+        principal: Principal,
+        patience: Option<Duration>,
+    ) -> Result<Caller, Stopped> {
         let desk = Arc::new(Desk { waiting: Mutex::default(), stopped: watch::Sender::new(None) });
         let connection = broker.connect(Arc::<Desk>::clone(&desk))?;
         connection.become_principal(Arc::new(principal))?;
-        Ok(Caller { connection, desk })
+        Ok(Caller { connection, patience, desk })
     }
 
-    /// Connects as the operator, who may do everything.
+    /// Connects as the operator, who may do everything and waits as long as it takes.
     pub fn operator(broker: &Broker) -> Result<Caller, Stopped> {
-        Caller::connect(broker, Principal::operator())
+        Caller::with_patience(broker, Principal::operator(), None)
     }
 
     /// Asks, and waits for the answer.
@@ -134,22 +156,31 @@ impl Caller {
         let mut reason = self.desk.stopped.subscribe();
         // The sender lives as long as this caller.
         let _ = reason.wait_for(Option::is_some).await;
-        self.unanswered().reason
+        self.reason()
     }
 
     async fn push(&self, batch: Vec<Request>) -> Result<(), Unanswered> {
-        self.connection.push(batch).await.map_err(|Stopped { reason }| Unanswered { reason })
+        let pushed = self.connection.push(batch);
+        let pushed = match self.patience {
+            // What was not taken in time is not taken later: it goes with the wait.
+            Some(patience) => timeout(patience, pushed).await.map_err(|_| Unanswered::Busy)?,
+            None => pushed.await,
+        };
+        pushed.map_err(Unanswered::from)
     }
 
     fn unanswered(&self) -> Unanswered {
-        let reason = self.desk.stopped.borrow().clone();
-        Unanswered { reason: reason.unwrap_or_else(|| Arc::from("no reason was given")) }
+        Unanswered::Stopped { reason: self.reason() }
+    }
+
+    fn reason(&self) -> Arc<str> {
+        self.desk.stopped.borrow().clone().unwrap_or_else(|| Arc::from("no reason was given"))
     }
 }
 
 impl From<Stopped> for Unanswered {
     fn from(stopped: Stopped) -> Unanswered {
-        Unanswered { reason: stopped.reason }
+        Unanswered::Stopped { reason: stopped.reason }
     }
 }
 
@@ -249,5 +280,70 @@ impl Outlet for Desk {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use vorrang_broker::api::Question;
+    use vorrang_broker::shard;
+    use vorrang_engine::Timestamp;
+    use vorrang_log::disk::{Disk, SimDisk};
+
+    struct Deaf;
+
+    impl Outlet for Deaf {
+        fn effects(&self, _: Vec<Event>) {}
+    }
+
+    /// A broker that stands still while the gate is closed.
+    fn broker(closed: &Arc<AtomicBool>) -> Broker {
+        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+        let settings = shard::Settings {
+            limits: vorrang_engine::Limits::default(),
+            log: vorrang_log::Options::tiny(),
+            decode: Arc::new(shard::Opaque),
+            keys: Vec::new(),
+            snapshots: shard::Schedule::default(),
+        };
+        let closed = Arc::clone(closed);
+        let clock: shard::Clock = Arc::new(move || {
+            while closed.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Timestamp(1_000_000)
+        });
+        Broker::open(&disk, settings, clock).unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_is_not_heard_in_time_is_told_that_the_broker_is_busy_and_is_heard_later() {
+        let closed = Arc::new(AtomicBool::new(false));
+        let broker = broker(&closed);
+        let patience = Some(Duration::from_millis(100));
+        let caller = Caller::with_patience(&broker, Principal::operator(), patience).unwrap();
+        let question = || Operation::Ask(Question::Namespace);
+        assert!(caller.ask(question()).await.unwrap().is_ok());
+        closed.store(true, Ordering::SeqCst);
+        let crowd = broker.connect(Arc::new(Deaf)).unwrap();
+        crowd.become_principal(Arc::new(Principal::operator())).unwrap();
+        let (_, most) = broker.filling();
+        // The shard may take what waits once before it stands still; then the line is full and stays so.
+        for _ in 0..2 {
+            let line = (0..most).map(|_| Request { tag: Tag(1), operation: question() });
+            let _ = crowd.try_push(line.collect(), None);
+        }
+        while broker.filling().0 < most {
+            let line = (0..most).map(|_| Request { tag: Tag(1), operation: question() });
+            let _ = crowd.try_push(line.collect(), None);
+        }
+        assert_eq!(caller.ask(question()).await.unwrap_err(), Unanswered::Busy);
+        closed.store(false, Ordering::SeqCst);
+        let patient = Caller::operator(&broker).unwrap();
+        assert!(patient.ask(question()).await.unwrap().is_ok());
+        drop((caller, patient, crowd));
+        broker.stop();
     }
 }

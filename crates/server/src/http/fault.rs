@@ -4,7 +4,7 @@
 //! words. Doors of Service Bus write it as XML, which is what [`IntoResponse`] does; a door with another
 //! format takes the parts.
 
-use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use vorrang_broker::api::Refused;
@@ -14,6 +14,9 @@ use crate::caller::Unanswered;
 use crate::date;
 use crate::front::condition::{self, name};
 use crate::front::connection::wall_time;
+
+/// When to try again what passes by itself, as the SDKs do over AMQP.
+pub(super) const RETRY_SECONDS: &str = "4";
 
 /// A request that failed: a status for machines, a condition for programs, a text for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +87,15 @@ impl Fault {
 }
 
 impl From<Unanswered> for Fault {
-    /// The broker stops: what was asked may be asked of the next one.
     fn from(unanswered: Unanswered) -> Fault {
-        Fault::new(StatusCode::SERVICE_UNAVAILABLE, name::INTERNAL_ERROR, unanswered.to_string())
+        match unanswered {
+            // What was asked may be asked of the next one.
+            Unanswered::Stopped { .. } => Fault::unavailable(unanswered.to_string()),
+            Unanswered::Busy => {
+                let told = condition::busy(&unanswered.to_string());
+                Fault::new(StatusCode::SERVICE_UNAVAILABLE, told.condition, told.text)
+            }
+        }
     }
 }
 
@@ -106,6 +115,9 @@ impl IntoResponse for Fault {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml; charset=utf-8"));
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("SharedAccessSignature"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
         }
         response
     }

@@ -1,6 +1,6 @@
 //! Why a request was not carried out, as an answer: one shape for all of the API.
 
-use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use vorrang_broker::api::Refused;
@@ -9,7 +9,7 @@ use vorrang_engine::entity;
 
 use super::model::{FieldProblem, Problem};
 use crate::caller::Unanswered;
-use crate::http::fault::Fault;
+use crate::http::fault::{Fault, RETRY_SECONDS};
 
 /// What problem types begin with.
 const PREFIX: &str = "urn:vorrang:problem:";
@@ -135,6 +135,9 @@ impl IntoResponse for Failure {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("SharedAccessSignature"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
         }
         response
     }
