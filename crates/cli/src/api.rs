@@ -169,6 +169,7 @@ impl Api {
                     self.connection.key_name
                 ))
             }
+            404 if problem.is_some() && !detail.contains("messaging entity") => Failure::NotFound(detail),
             404 if problem.is_some() => Failure::NotFound(format!(
                 "{}; `vorrang queue list` and `vorrang topic list` show what there is",
                 detail.trim_end_matches('.')

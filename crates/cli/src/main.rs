@@ -13,6 +13,7 @@ mod connections;
 mod dead_letters;
 mod definitions;
 mod demo;
+mod dev;
 mod doctor;
 mod entity;
 mod failure;
@@ -104,6 +105,9 @@ enum Command {
     Work(Box<work::Options>),
     /// See priorities at work: a broker, two tenants, four classes and an overload
     Demo(demo::Options),
+    /// Reset, snapshots, a clock to set ahead and faults, for a broker that runs with --dev
+    #[command(subcommand)]
+    Dev(dev::Command),
     /// Look at the configuration without starting anything
     #[command(subcommand)]
     Config(Box<config::Command>),
@@ -150,6 +154,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Top(options) => top::run(&options, &api()?, format),
         Command::Work(options) => work::run(&options, &connection.connection()?),
         Command::Demo(options) => demo::run(&options),
+        Command::Dev(command) => dev::run(command, &api()?, format),
         Command::Config(command) => config::run(&command, format),
         Command::Doctor(options) => doctor::run(&options, &connection, format),
         Command::Completion(options) => completion::run(&options),

@@ -24,5 +24,6 @@ pub mod transport;
 #[cfg(test)]
 pub(crate) mod trial;
 pub mod watch;
+pub mod workshop;
 
 pub use serve::{Ready, serve};

@@ -36,6 +36,7 @@ use crate::targets::sampler;
 use crate::tls;
 use crate::transport::Transport;
 use crate::watch::Watch;
+use crate::workshop::Workshop;
 
 /// Why the server does not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -179,13 +180,16 @@ pub async fn serve(
         broker: broker.clone(),
         namespace: NAMESPACE.to_owned(),
         started: wall_time(),
-        dev: settings.dev,
+        workshop: settings
+            .dev
+            .then(|| Workshop::new(&folder, settings.definitions.clone(), settings.emulator_config.clone())),
         stop: inner_stop.clone(),
         watch: Arc::clone(&watch),
         feed: http::api::Feed::default(),
     });
     let mut serving = serve_doors(doors, &settings, &shared, &site, &acceptor);
-    serving.spawn(sampler::run(Caller::operator(&broker)?, Arc::clone(&watch.targets), inner_stop));
+    let (watcher, targets) = (Caller::operator(&broker)?, Arc::clone(&watch.targets));
+    serving.spawn(sampler::run(broker.clone(), watcher, targets, inner_stop));
     on_ready(&ready, &broker);
     let failed = tokio::select! {
         () = stop.requested() => None,

@@ -87,7 +87,7 @@ impl Trial {
             broker: self.broker.clone(),
             namespace: "trial".to_owned(),
             started: self.now(),
-            dev: true,
+            workshop: None,
             stop: self.stop.clone(),
             watch: Arc::new(watch),
             feed: crate::http::api::Feed::default(),

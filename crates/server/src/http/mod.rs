@@ -42,6 +42,7 @@ use vorrang_engine::Timestamp;
 use crate::stop::Stop;
 use crate::transport::WebSocketStream;
 use crate::watch::Watch;
+use crate::workshop::Workshop;
 
 /// Serves one AMQP connection that arrived as a WebSocket.
 pub type ServeWebSocket =
@@ -59,8 +60,8 @@ pub struct Site {
     pub namespace: String,
     /// When this server started.
     pub started: Timestamp,
-    /// Development mode.
-    pub dev: bool,
+    /// What there is in development mode alone.
+    pub workshop: Option<Workshop>,
     /// Told when the server stops: long waits must end then.
     pub stop: Stop,
     /// What is watched beside the broker.

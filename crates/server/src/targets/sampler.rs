@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vorrang_broker::api::{Answer, Detail, Operation, Question};
+use vorrang_broker::shard::Broker;
 use vorrang_engine::entity::EntityPath;
 use vorrang_engine::entity::priority::Policy;
 use vorrang_engine::observe::Series;
@@ -52,10 +53,10 @@ pub struct Sampler {
 }
 
 /// Reads the engine until told to stop or the broker is over.
-pub async fn run(caller: Caller, board: Arc<Board>, mut stop: Stop) {
+pub async fn run(broker: Broker, caller: Caller, board: Arc<Board>, mut stop: Stop) {
     let mut sampler = Sampler::default();
     loop {
-        if sampler.look(&caller, wall_time(), &board).await.is_err() {
+        if sampler.look(&caller, broker.time(wall_time()), &board).await.is_err() {
             return;
         }
         tokio::select! {

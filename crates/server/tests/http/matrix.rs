@@ -228,10 +228,23 @@ fn ways(action: Action) -> Vec<Way> {
             way("GET", "", "/api/targets"),
             way("GET", "", "/api/$events"),
         ],
+        Action::Develop => vec![
+            way("GET", "", "/dev/clock"),
+            way("POST", "", "/dev/clock/advance").with(r#"{"by": "1ms"}"#),
+            way("POST", "", "/dev/reset"),
+            way("PUT", "", "/dev/snapshots/n"),
+            way("GET", "", "/dev/snapshots"),
+            way("POST", "", "/dev/snapshots/n/restore"),
+            way("DELETE", "", "/dev/snapshots/n"),
+            way("POST", "", "/dev/faults").with(r#"{"kind": "serverBusy", "entity": "other"}"#),
+            way("GET", "", "/dev/faults"),
+            way("DELETE", "", "/dev/faults/1"),
+            way("DELETE", "", "/dev/faults"),
+            way("POST", "", "/dev/stall").with(r#"{"for": "1ms"}"#),
+            way("POST", "", "/dev/drop").with(r#"{"entity": "other"}"#),
+        ],
         // AMQP alone has these.
         Action::CancelScheduled | Action::UseSession | Action::Transact | Action::Inquire => vec![],
-        // No door offers it yet.
-        Action::Develop => vec![],
     }
 }
 

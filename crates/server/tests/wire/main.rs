@@ -22,6 +22,7 @@ mod a_connection;
 mod b_cbs;
 mod c_links;
 mod d_sending;
+mod developers;
 mod e_receiving;
 mod f_settlement;
 mod g_management;

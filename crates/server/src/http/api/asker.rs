@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vorrang_broker::api::{Answer, Found, Listed, Operation, Purpose, Question, Refused};
+use vorrang_broker::api::{Answer, Develop, Found, Listed, Operation, Purpose, Question, Refused};
 use vorrang_broker::shard::Body;
 use vorrang_engine::entity::{self, Entity, EntityPath};
 use vorrang_engine::{Delivery, EntityId, Reply};
@@ -34,6 +34,14 @@ impl Asker {
         match self.ask(operation, path).await? {
             Answered::Reply(reply) => Ok(reply),
             Answered::Answer(other) => Err(Fault::unexpected(&other).into()),
+        }
+    }
+
+    /// Does what only developers do; none if there is no more to say than that it is done.
+    pub(super) async fn develop(&self, develop: Develop) -> Result<Option<Answer>, Failure> {
+        match self.ask(Operation::Develop(develop), "").await? {
+            Answered::Answer(answer) => Ok(Some(answer)),
+            Answered::Reply(_) => Ok(None),
         }
     }
 

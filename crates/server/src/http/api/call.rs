@@ -48,7 +48,8 @@ impl Call {
         self.segments.get(name).map_or("", String::as_str)
     }
 
-    fn parsed<T, E: std::fmt::Display>(
+    /// Something the path names, read in its own way.
+    pub(super) fn parsed<T, E: std::fmt::Display>(
         &self,
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,

@@ -33,7 +33,7 @@ pub(super) async fn namespace(call: Call) -> Result<Response, Failure> {
         name: call.site.namespace.clone(),
         entity_count: u64::try_from(entities).unwrap_or(u64::MAX),
         started_at: date::rfc3339(call.site.started),
-        now: date::rfc3339(wall_time()),
+        now: date::rfc3339(call.site.broker.time(wall_time())),
     })
 }
 
@@ -224,7 +224,7 @@ pub(super) async fn live(call: Call) -> Result<Response, Failure> {
     let question =
         Question::SurveyEntity { path: path.clone(), detail: vorrang_engine::survey::Detail::Levels };
     let shown = path.to_string();
-    let now: Timestamp = wall_time();
+    let now: Timestamp = call.site.broker.time(wall_time());
     match call.asker()?.question(question, &shown).await? {
         vorrang_broker::api::Answer::Surveyed(survey) => match survey.entities.first() {
             Some(found) => call::ok(&live::shown(found, now)),

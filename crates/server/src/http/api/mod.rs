@@ -32,6 +32,14 @@
 //! | `GET /api/definitions` | [`Definitions`](model::Definitions) |
 //! | `POST /api/definitions?prune&dryRun` | [`Definitions`](model::Definitions) → [`ApplyReport`](model::ApplyReport) |
 //! | `GET /api/$events` | server-sent [`Event`](model::Event)s |
+//! | `GET /dev/clock`, `POST /dev/clock/advance` | [`AdvanceRequest`](model::AdvanceRequest) → [`Clock`](model::Clock) |
+//! | `POST /dev/reset` | [`ResetRequest`](model::ResetRequest) → 204 |
+//! | `GET /dev/snapshots`, `PUT`, `DELETE /dev/snapshots/{name}`, `POST …/{name}/restore` | [`Snapshot`](model::Snapshot)s |
+//! | `GET`, `POST`, `DELETE /dev/faults`, `DELETE /dev/faults/{id}` | [`NewFault`](model::NewFault) → [`Fault`](model::Fault)s |
+//! | `POST /dev/stall` | [`StallRequest`](model::StallRequest) → 204 |
+//! | `POST /dev/drop` | [`DropRequest`](model::DropRequest) → [`Dropped`](model::Dropped) |
+//!
+//! What is under `/dev/` is there in development mode alone.
 //!
 //! Every error is a [`Problem`](model::Problem) as `application/problem+json`.
 
@@ -40,6 +48,7 @@ mod call;
 mod complaint;
 mod connections;
 mod definitions;
+mod dev;
 mod endpoint;
 mod entities;
 mod events;
@@ -74,7 +83,7 @@ use self::failure::Failure;
 use self::query::Query;
 use super::Site;
 
-/// Everything under `/api/`.
+/// Everything under `/api/`, and what developers have under `/dev/`.
 pub(super) fn routes() -> Router<Arc<Site>> {
     let mut paths: BTreeMap<String, Vec<Endpoint>> = BTreeMap::new();
     for endpoint in table::endpoints() {

@@ -4,13 +4,14 @@ use axum::http::{Method, StatusCode};
 
 use super::endpoint::{Endpoint, Shape, named, page};
 use super::model::{
-    ApplyReport, Connection, Definitions, Entity, Explanation, Groups, Live, Message, Namespace, NewMessage,
-    Properties, PurgeRequest, ReplayRequest, ReprioritiseReport, ReprioritiseRequest, Rule, RuleDefinition,
-    Sent, Session, Target, WorkReport,
+    AdvanceRequest, ApplyReport, Clock, Connection, Definitions, DropRequest, Dropped, Entity, Explanation,
+    Fault, Groups, Live, Message, Namespace, NewFault, NewMessage, Properties, PurgeRequest, ReplayRequest,
+    ReprioritiseReport, ReprioritiseRequest, ResetRequest, Rule, RuleDefinition, Sent, Session, Snapshot,
+    StallRequest, Target, WorkReport,
 };
 use super::query::{Kind, Parameter};
 use super::workbench::{groups, purge, replay, reprioritise};
-use super::{connections, definitions, entities, events, messages, openapi, rules, sessions, targets};
+use super::{connections, definitions, dev, entities, events, messages, openapi, rules, sessions, targets};
 
 const fn parameter(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
     Parameter { name, kind, help }
@@ -129,7 +130,59 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         all.extend(outlet(path));
         all.extend(mailbox(path));
     }
+    all.extend(developers());
     all
+}
+
+/// What is there in development mode alone.
+fn developers() -> [Endpoint; 13] {
+    let shown: Shape = named::<Clock>;
+    let name = "/dev/snapshots/{name}";
+    [
+        Endpoint::new(
+            Method::GET,
+            "/dev/clock",
+            "the broker's time, and how far it runs ahead",
+            by!(dev::clock::show),
+        )
+        .ok(shown),
+        Endpoint::new(Method::POST, "/dev/clock/advance", "sets the clock ahead", by!(dev::clock::advance))
+            .body(named::<AdvanceRequest>)
+            .ok(shown),
+        Endpoint::new(Method::POST, "/dev/reset", "takes every message away", by!(dev::clock::reset))
+            .body(named::<ResetRequest>)
+            .done(),
+        Endpoint::new(Method::GET, "/dev/snapshots", "namespaces kept by name", by!(dev::snapshots::list))
+            .ok(page::<Snapshot>),
+        Endpoint::new(Method::PUT, name, "keeps the namespace with its messages", by!(dev::snapshots::save))
+            .created(named::<Snapshot>),
+        Endpoint::new(Method::DELETE, name, "forgets it", by!(dev::snapshots::delete)).done(),
+        Endpoint::new(
+            Method::POST,
+            format!("{name}/restore"),
+            "puts it in the place of what is there, all or nothing",
+            by!(dev::snapshots::restore),
+        )
+        .done(),
+        Endpoint::new(Method::GET, "/dev/faults", "what goes wrong on purpose", by!(dev::faults::list))
+            .ok(page::<Fault>),
+        Endpoint::new(Method::POST, "/dev/faults", "makes something go wrong", by!(dev::faults::inject))
+            .body(named::<NewFault>)
+            .created(named::<Fault>),
+        Endpoint::new(Method::DELETE, "/dev/faults", "ends all faults", by!(dev::faults::clear)).done(),
+        Endpoint::new(Method::POST, "/dev/stall", "takes no request for a while", by!(dev::faults::stall))
+            .body(named::<StallRequest>)
+            .done(),
+        Endpoint::new(Method::DELETE, "/dev/faults/{id}", "ends one fault", by!(dev::faults::end)).done(),
+        Endpoint::new(
+            Method::POST,
+            "/dev/drop",
+            "ends links or connections at once",
+            by!(dev::faults::drop_links),
+        )
+        .body(named::<DropRequest>)
+        .ok(named::<Dropped>),
+    ]
 }
 
 /// One message, or a list of them.

@@ -99,7 +99,7 @@ async fn scrape(site: &Site) -> Result<String, Fault> {
     broker::process(&mut text, site);
     entities::write(&mut text, &rows);
     entities::targets(&mut text, &site.watch.targets.all(), &rows);
-    broker::shard(&mut text, site, &condition, wall_time());
+    broker::shard(&mut text, site, &condition, site.broker.time(wall_time()));
     broker::connections(&mut text, &site.watch);
     Ok(text.finish())
 }

@@ -9,6 +9,7 @@
 
 mod connection;
 mod definitions;
+mod dev;
 mod entity;
 mod event;
 mod explanation;
@@ -25,6 +26,10 @@ mod workbench;
 
 pub use connection::{Connection, Link, LinkRole};
 pub use definitions::{Applied, ApplyReport, Definitions, Outcome, TopicDefinition};
+pub use dev::{
+    AdvanceRequest, Clock, DropRequest, Dropped, Fault, FaultKind, NewFault, ResetRequest, Snapshot,
+    StallRequest,
+};
 pub use entity::{AuthorizationRule, Entity, EntityKind, Namespace, Properties, Right, Status};
 pub use event::{Event, EventKind};
 pub use explanation::{Activity, Ahead, Blocker, Explanation};

@@ -42,7 +42,7 @@ pub(crate) async fn purge(mut call: Call) -> Result<Response, Failure> {
         dry_run: given.dry_run,
         cursor: Sequence(0),
         tries: 0,
-        began: wall_time(),
+        began: call.site.broker.time(wall_time()),
         report: WorkReport::default(),
     };
     Ok(progress::answer(work, call.site.stop.clone()))
@@ -90,7 +90,7 @@ impl Work for Purge {
             let missing = u64::try_from(numbers.len()).unwrap_or(u64::MAX).saturating_sub(u64::from(count));
             if missing > 0 {
                 let first = numbers.front().map_or(0, |number| number.0);
-                note_failure(&mut self.report, first, "some are locked by a receiver, on disk, or not here");
+                note_failure(&mut self.report, first, "some are locked by a receiver, or not here");
                 self.report.failed = missing;
             }
             return Ok(true);

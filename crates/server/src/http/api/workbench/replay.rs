@@ -61,7 +61,7 @@ pub(crate) async fn replay(mut call: Call) -> Result<Response, Failure> {
         pace: given.rate_per_second.map(Pace::new),
         dry_run: given.dry_run,
         cursor: Sequence(0),
-        began: wall_time(),
+        began: call.site.broker.time(wall_time()),
         report: WorkReport::default(),
     };
     Ok(progress::answer(work, call.site.stop.clone()))
