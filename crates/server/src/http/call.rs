@@ -9,6 +9,7 @@ use vorrang_engine::entity;
 use super::Site;
 use super::atom::Origin;
 use super::fault::Fault;
+use super::spelling::Spelling;
 use crate::caller::{Answered, Caller};
 use crate::front::address::percent_decoded;
 
@@ -23,6 +24,8 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
+    /// How their names were written.
+    pub(super) spelling: Spelling,
     pub(crate) query: Query,
 }
 

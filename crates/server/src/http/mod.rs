@@ -20,6 +20,7 @@ pub mod metrics;
 mod namespace;
 mod rest;
 pub mod sas;
+mod spelling;
 mod websocket;
 
 use std::future::Future;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::header::UPGRADE;
 use axum::routing::any;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -39,6 +41,7 @@ use tracing::debug;
 use vorrang_broker::shard::Broker;
 use vorrang_engine::Timestamp;
 
+use self::spelling::Overheard;
 use crate::stop::Stop;
 use crate::transport::WebSocketStream;
 use crate::watch::Watch;
@@ -100,7 +103,13 @@ pub async fn serve<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let (stream, heard) = Overheard::new(stream);
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        let spelling = heard.spelling(&request);
+        if request.headers().contains_key(UPGRADE) {
+            heard.stop();
+        }
+        request.extensions_mut().insert(spelling);
         request.extensions_mut().insert(Arc::clone(&serve_websocket));
         request.extensions_mut().insert(Peer(peer));
         router.clone().oneshot(request)

@@ -14,6 +14,7 @@ use vorrang_broker::access::Scope;
 use super::address::Address;
 use super::call::{Call, Query};
 use super::fault::Fault;
+use super::spelling::Spelling;
 use super::{Site, atom, sas};
 use crate::caller::{Caller, Unanswered};
 
@@ -48,7 +49,8 @@ async fn answer(site: Arc<Site>, request: Request) -> Result<Response, Fault> {
     };
     let caller = Caller::connect(&site.broker, principal).map_err(Unanswered::from)?;
     let (method, headers, query) = (head.method, head.headers, Query::of(&head.uri));
-    let call = Call { site, caller, method, headers, query };
+    let spelling = head.extensions.get::<Spelling>().cloned().unwrap_or_default();
+    let call = Call { site, caller, method, headers, spelling, query };
     match address {
         Address::Messages(path, verb) => super::rest::serve(&call, path, verb, body).await,
         address => atom::serve(&call, address, body).await,

@@ -52,6 +52,26 @@ async fn a_message_goes_through_with_everything_it_has() {
 }
 
 #[tokio::test]
+async fn names_of_properties_keep_the_case_they_were_sent_in() {
+    let server = with_queue("").await;
+    // A body that looks like a head, to be told from one.
+    let body = "POST /q/messages HTTP/1.1\r\nCUSTOMERTIER: 1\r\n\r\n";
+    for name in ["CustomerTier", "customertier", "CUSTOMERtier"] {
+        assert_eq!(server.ask("POST", "/q/messages", &[(name, "7")], body).await.status, 201);
+    }
+    let shown = server.ask("GET", "/api/queues/q/mailboxes/main/messages", &[], "").await;
+    let shown: serde_json::Value = serde_json::from_str(&shown.body).unwrap();
+    let names: Vec<&str> = shown["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["properties"].as_object().unwrap().keys().map(String::as_str))
+        .collect();
+    assert_eq!(names, ["CustomerTier", "customertier", "CUSTOMERtier"]);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn receiving_and_deleting_takes_the_most_important_message_first() {
     let server = with_queue("").await;
     let batch = r#"[{"Body":"low","UserProperties":{"Priority":"low"}},{"Body":"high","UserProperties":{"Priority":"high"}}]"#;

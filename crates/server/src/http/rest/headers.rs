@@ -1,12 +1,14 @@
 //! Application properties as HTTP headers, and which headers are none.
 //!
 //! A value in double quotes is text; one without is a number or a flag if it reads like one, else text.
-//! Names of headers have no case, so those of properties sent this way arrive in lower case.
+//! Names are kept as they were written, as far as that is known; in an answer they are in lower case, as the library
+//! for HTTP writes them.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use vorrang_amqp::value::Value;
 
 use crate::http::fault::Fault;
+use crate::http::spelling::Spelling;
 
 /// Headers that mean something to HTTP, to proxies or to us; never properties, in either direction.
 const STANDARD: [&str; 47] = [
@@ -68,9 +70,9 @@ fn is_property(name: &str) -> bool {
 }
 
 /// The properties among the headers of a request.
-pub(super) fn read(headers: &HeaderMap) -> Result<Vec<(String, Value)>, Fault> {
+pub(super) fn read(headers: &HeaderMap, spelling: &Spelling) -> Result<Vec<(String, Value)>, Fault> {
     let properties = headers.iter().filter(|(name, _)| is_property(name.as_str()));
-    properties.map(|(name, value)| Ok((name.as_str().to_owned(), typed(name, value)?))).collect()
+    properties.map(|(name, value)| Ok((spelling.of(name.as_str()).to_owned(), typed(name, value)?))).collect()
 }
 
 fn typed(name: &HeaderName, value: &HeaderValue) -> Result<Value, Fault> {
@@ -133,7 +135,11 @@ mod tests {
             headers.insert("priority", HeaderValue::from_str(text).unwrap());
             headers.insert("host", HeaderValue::from_static("h"));
             headers.insert("x-ms-retrypolicy", HeaderValue::from_static("NoRetry"));
-            assert_eq!(read(&headers).unwrap(), [("priority".to_owned(), expected)], "{text}");
+            assert_eq!(
+                read(&headers, &Spelling::default()).unwrap(),
+                [("priority".to_owned(), expected)],
+                "{text}"
+            );
         }
     }
 
@@ -141,7 +147,7 @@ mod tests {
     fn a_quoted_text_needs_its_end() {
         let mut headers = HeaderMap::new();
         headers.insert("a", HeaderValue::from_static("\"open"));
-        assert!(read(&headers).unwrap_err().text.contains("'a'"));
+        assert!(read(&headers, &Spelling::default()).unwrap_err().text.contains("'a'"));
     }
 
     #[test]

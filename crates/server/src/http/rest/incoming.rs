@@ -14,6 +14,7 @@ use super::{headers, properties};
 use crate::front::connection::wall_time;
 use crate::front::message::{annotation, read_incoming};
 use crate::http::fault::Fault;
+use crate::http::spelling::Spelling;
 
 /// The media type of a batch.
 const BATCH: &str = "application/vnd.microsoft.servicebus.json";
@@ -25,7 +26,7 @@ pub(super) fn is_batch(headers: &HeaderMap) -> bool {
 }
 
 /// The message of a request.
-pub(super) fn single(headers: &HeaderMap, body: &Bytes) -> Result<Incoming, Fault> {
+pub(super) fn single(headers: &HeaderMap, spelling: &Spelling, body: &Bytes) -> Result<Incoming, Fault> {
     let text = |name: &header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let sent = match headers.get(&properties::HEADER) {
         None => properties::Sent::default(),
@@ -34,7 +35,7 @@ pub(super) fn single(headers: &HeaderMap, body: &Bytes) -> Result<Incoming, Faul
             properties::Sent::parse(text.map_err(|_| Fault::malformed("BrokerProperties are not UTF-8."))?)?
         }
     };
-    written(&sent, text(&header::CONTENT_TYPE), &headers::read(headers)?, body)
+    written(&sent, text(&header::CONTENT_TYPE), &headers::read(headers, spelling)?, body)
 }
 
 /// The messages of a batch: a list of objects with `Body`, `BrokerProperties` and `UserProperties`.
@@ -157,7 +158,7 @@ mod tests {
         headers.insert("color", "\"red\"".parse().unwrap());
         headers
             .insert("brokerproperties", r#"{"MessageId":"m","Label":"l","TimeToLive":30}"#.parse().unwrap());
-        let incoming = single(&headers, &Bytes::from_static(b"hello")).unwrap();
+        let incoming = single(&headers, &Spelling::default(), &Bytes::from_static(b"hello")).unwrap();
         assert_eq!(incoming.message_id.as_ref().map(vorrang_engine::Text::as_str), Some("m"));
         assert_eq!(incoming.time_to_live, Some(Span::seconds(30)));
         let message = Message::parse(incoming.payload).unwrap();

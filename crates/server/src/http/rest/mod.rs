@@ -98,7 +98,7 @@ async fn send(call: &Call, path: EntityPath, shown: &str, body: Body) -> Result<
     let messages = if batch {
         incoming::batch(&bytes)?.into_iter().collect()
     } else {
-        smallvec![incoming::single(&call.headers, &bytes)?]
+        smallvec![incoming::single(&call.headers, &call.spelling, &bytes)?]
     };
     let (entity, acceptance) = (found.entity, Acceptance::Numbers);
     ask(call, Operation::Send { entity, via: None, transaction: None, messages, acceptance }, shown).await?;
