@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
 
 from access import BASE, token
 
-EXAMPLES = 6
+EXAMPLES = 4
 
 # A stream of events never ends; it has tests of its own. Purge and replay say `max`, so that a lucky guess ends soon.
 schema = schemathesis.openapi.from_url(f"{BASE}/api/openapi.json").exclude(path="/api/$events")

@@ -9,7 +9,7 @@ use crate::{conformance, postgres, tidy};
 const SEEDS: &str = "200";
 
 /// The real clients whose languages a newcomer is expected to have.
-const CLIENTS: [&str; 5] = ["interop", "proton", "python", "javascript", "samples"];
+const CLIENTS: [&str; 6] = ["interop", "api", "proton", "python", "javascript", "samples"];
 
 /// Runs all checks, the ones that fail fastest first.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
