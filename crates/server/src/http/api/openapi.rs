@@ -50,6 +50,7 @@ pub(super) fn build() -> OpenApi {
             "SharedAccessSignature sr=…&sig=…&se=…&skn=…, as for Service Bus",
         ))),
     );
+    join_tags(&mut schemas);
     for (name, schema) in schemas {
         components = components.schema(name, schema);
     }
@@ -57,6 +58,29 @@ pub(super) fn build() -> OpenApi {
         "Administration of a Vorrang broker. Entity names are one percent-encoded path segment.",
     ));
     OpenApiBuilder::new().info(info).paths(paths).components(Some(components.build())).build()
+}
+
+/// Makes the tag of each variant a member of its content.
+///
+/// The variant is made as "all of" its content and its tag; but contents take no members they do not know,
+/// so no value could be both, and whoever believed the document could neither write nor read one.
+fn join_tags(schemas: &mut Schemas) {
+    let known = schemas.clone();
+    for (_, schema) in schemas {
+        let RefOr::T(Schema::OneOf(variants)) = schema else { continue };
+        for variant in &mut variants.items {
+            let RefOr::T(Schema::AllOf(parts)) = &*variant else { continue };
+            let [RefOr::Ref(content), RefOr::T(Schema::Object(tag))] = parts.items.as_slice() else {
+                continue;
+            };
+            let found = known.iter().find(|(name, _)| content.ref_location.rsplit('/').next() == Some(name));
+            let Some((_, RefOr::T(Schema::Object(content)))) = found else { continue };
+            let mut joined = content.clone();
+            joined.properties.extend(tag.properties.clone());
+            joined.required.extend(tag.required.iter().cloned());
+            *variant = joined.into();
+        }
+    }
 }
 
 fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> utoipa::openapi::path::Operation {
@@ -159,4 +183,21 @@ fn whole_number(from: u64, to: u64) -> RefOr<Schema> {
         schema = schema.maximum(Some(to));
     }
     schema.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tagged_variant_knows_its_tag() {
+        let document = serde_json::to_value(build()).unwrap();
+        let variants = document["components"]["schemas"]["Filter"]["oneOf"].as_array().unwrap();
+        let tags: Vec<&serde_json::Value> =
+            variants.iter().map(|variant| &variant["properties"]["type"]["enum"][0]).collect();
+        assert_eq!(tags, ["true", "false", "sql", "correlation"]);
+        let sql = &variants[2];
+        assert_eq!(sql["additionalProperties"], false);
+        assert_eq!(sql["required"], serde_json::json!(["expression", "type"]));
+    }
 }
