@@ -19,6 +19,7 @@ pub mod serve;
 pub mod settings;
 pub mod stop;
 pub mod targets;
+pub mod telemetry;
 pub mod tls;
 pub mod transport;
 #[cfg(test)]

@@ -33,6 +33,7 @@ use crate::root_key;
 use crate::settings::Settings;
 use crate::stop::{Stop, StopSwitch};
 use crate::targets::sampler;
+use crate::telemetry::Exporter;
 use crate::tls;
 use crate::transport::Transport;
 use crate::watch::Watch;
@@ -97,6 +98,9 @@ pub enum Error {
     /// The broker stopped before it answered.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
+    /// There is no thread for telling of deliveries.
+    #[error("cannot start the thread that sends spans: {0}")]
+    Telemetry(#[source] io::Error),
     /// The system does not say where a door is.
     #[error("cannot find out the address of a door: {0}")]
     Address(#[source] io::Error),
@@ -157,9 +161,15 @@ pub async fn serve(
         None => tls::development_files(&folder, &settings.host.to_string())?,
     };
     let acceptor = tls::acceptor(&certificate)?;
+    let (spans, exporter) = match &settings.otlp_endpoint {
+        Some(endpoint) => Exporter::start(endpoint).map(|(spans, exporter)| (Some(spans), Some(exporter))),
+        None => Ok((None, None)),
+    }
+    .map_err(Error::Telemetry)?;
     let watch = Arc::new(Watch {
         registry: Arc::default(),
         targets: Arc::default(),
+        spans: spans.clone(),
         disk,
         disk_figures,
         amqp_places: Arc::new(Places::new(settings.bounds.connections_max)),
@@ -174,6 +184,7 @@ pub async fn serve(
         limits: Limits::default(),
         broker: broker.clone(),
         registry: Arc::clone(&watch.registry),
+        spans,
     });
     let (switch, inner_stop) = StopSwitch::new();
     let site = Arc::new(Site {
@@ -199,6 +210,10 @@ pub async fn serve(
     while serving.join_next().await.is_some() {}
     drop(operator);
     drop(shared);
+    if let Some(exporter) = exporter {
+        // It waits for the collector, which is nothing to do on a thread that serves.
+        let _ = tokio::task::spawn_blocking(move || exporter.stop()).await;
+    }
     broker.stop();
     info!("stopped");
     match failed {

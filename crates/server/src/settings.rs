@@ -8,6 +8,7 @@ use vorrang_engine::entity::authorization::AuthorizationRule;
 
 use crate::definitions::Definitions;
 use crate::root_key;
+use crate::telemetry::Endpoint;
 use crate::tls::CertificateFiles;
 
 /// Everything `serve` needs to know.
@@ -30,6 +31,8 @@ pub struct Settings {
     pub danger_dev_remote: bool,
     /// Let everybody read the metrics who reaches an HTTP port; else those on loopback or with a token.
     pub danger_open_metrics: bool,
+    /// The collector that is told of deliveries; none means that nobody is.
+    pub otlp_endpoint: Option<Endpoint>,
     /// An emulator `Config.json` whose entities are created at start.
     pub emulator_config: Option<PathBuf>,
     /// Entities to have at start.
@@ -96,6 +99,7 @@ impl Settings {
             danger_dev_remote: false,
             danger_open_metrics: false,
             emulator_config: None,
+            otlp_endpoint: None,
             definitions: Definitions::default(),
             definitions_file: None,
             keys: Vec::new(),

@@ -75,6 +75,7 @@ impl Trial {
         let mut watch = Watch {
             registry: Arc::default(),
             targets: Arc::default(),
+            spans: None,
             disk: Arc::clone(&self.disk),
             disk_figures: Arc::default(),
             amqp_places: Arc::new(crate::places::Places::new(10)),
@@ -136,4 +137,13 @@ impl Trial {
 /// A class with a target.
 pub(crate) fn class(name: &str, level: u8, target: Span) -> Class {
     Class { name: ClassName::parse(name).unwrap(), level: Level(level), target_wait: Some(target) }
+}
+
+/// What fuzzers begin with, and what they have found, of one kind.
+pub(crate) fn corpus(kind: &str) -> Vec<Vec<u8>> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(kind);
+    let files = std::fs::read_dir(folder).unwrap();
+    let inputs: Vec<Vec<u8>> = files.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
+    assert!(inputs.len() >= 12 && inputs.iter().all(|input| !input.is_empty()), "the corpus is there");
+    inputs
 }

@@ -9,12 +9,15 @@ use crate::measured_disk::Figures;
 use crate::places::Places;
 use crate::registry::Registry;
 use crate::targets::Board;
+use crate::telemetry::Spans;
 
 /// Everything that is watched.
 #[derive(Debug)]
 pub struct Watch {
     /// Who is connected.
     pub registry: Arc<Registry>,
+    /// Who is told of deliveries that belong to a trace.
+    pub spans: Option<Arc<Spans>>,
     /// How every class stands against its target.
     pub targets: Arc<Board>,
     /// The disk under the log.

@@ -1,6 +1,7 @@
-//! What the official emulator's container is told from outside, so that ours can stand in its place.
+//! What others' variables say: those of the official emulator's container, so that ours can stand in its place,
+//! and those of OpenTelemetry, which every program of a deployment is given.
 //!
-//! Its variables for the database and the licence mean nothing here and are passed over.
+//! The emulator's variables for the database and the licence mean nothing here and are passed over.
 
 use std::path::Path;
 
@@ -12,14 +13,18 @@ pub const MOUNT_PATH: &str = "/ServiceBus_Emulator/ConfigFiles/Config.json";
 
 /// The emulator's name for the HTTP port.
 const HTTP_PORT: &str = "EMULATOR_HTTP_PORT";
+/// OpenTelemetry's name for the collector.
+const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// What the environment says in the emulator's words. Our own variables beat these.
+/// What the environment says in others' words. Our own variables beat these.
 #[must_use]
 pub fn from_environment(variable: impl Fn(&str) -> Option<String>, mount: &Path) -> Vec<Override> {
     let mut found = Vec::new();
-    let port = variable(HTTP_PORT).filter(|text| !text.is_empty());
-    if let (Some(text), Some(key)) = (port, Key::find("http_port")) {
-        found.push(Override { key, source: Source::Variable(HTTP_PORT.to_owned()), text });
+    for (name, key) in [(HTTP_PORT, "http_port"), (COLLECTOR, "otlp_endpoint")] {
+        let given = variable(name).filter(|text| !text.is_empty());
+        if let (Some(text), Some(key)) = (given, Key::find(key)) {
+            found.push(Override { key, source: Source::Variable(name.to_owned()), text });
+        }
     }
     if let (true, Some(key)) = (mount.is_file(), Key::find("emulator_config")) {
         found.push(Override { key, source: Source::EmulatorMount, text: mount.display().to_string() });

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::shape::{Given, Shape};
 use super::{Config, LogFormat};
+use crate::telemetry::Endpoint;
 
 /// One setting.
 #[derive(Debug, Clone, Copy)]
@@ -180,6 +181,20 @@ pub const KEYS: &[Key] = &[
             assign(&mut config.settings.emulator_config, given.words().map(|path| Some(PathBuf::from(path))))
         },
         show: |config| path(config.settings.emulator_config.as_ref()),
+    },
+    Key {
+        name: "otlp_endpoint",
+        placeholder: "URL",
+        help: "An OpenTelemetry collector that is told of deliveries of traced messages (OTLP over HTTP)",
+        // What is refused may hold a password.
+        shape: Shape::Secret(Endpoint::ALLOWED),
+        set: |config, given| {
+            assign(
+                &mut config.settings.otlp_endpoint,
+                given.text().map(Endpoint::parse).filter(Option::is_some),
+            )
+        },
+        show: |config| config.settings.otlp_endpoint.as_ref().map(|endpoint| quoted(&endpoint.to_string())),
     },
     Key {
         name: "max_connections",

@@ -28,6 +28,7 @@ use super::pending::{Quick, Slow};
 use super::sending::Sending;
 use super::settling::Settling;
 use crate::registry::{Entered, Registry};
+use crate::telemetry::Spans;
 
 /// Requests of one connection that may wait for an answer; while more do, nothing is read from it.
 const WAITING_MAX: usize = 20_000;
@@ -43,6 +44,8 @@ pub struct Shared {
     pub broker: Broker,
     /// Who is connected.
     pub registry: Arc<Registry>,
+    /// Who is told of deliveries that belong to a trace.
+    pub spans: Option<Arc<Spans>>,
 }
 
 /// The time, on both clocks the front needs.

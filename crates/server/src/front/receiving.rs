@@ -13,6 +13,7 @@ use vorrang_engine::command::Settlement;
 use vorrang_engine::message::Delivery;
 
 use super::condition;
+use super::connection::wall_time;
 use super::door::Door;
 use super::links::{Handed, Held, Receiver, Role};
 use super::message::{Purpose, write_outgoing};
@@ -160,6 +161,10 @@ impl Door {
         match self.amqp.send(link, &outgoing) {
             Ok(_) => {
                 receiver.sent = receiver.sent.wrapping_add(1);
+                if let Some(spans) = &self.shared.spans {
+                    let entity = receiver.origin(delivery.mailbox).unwrap_or(&receiver.path);
+                    spans.delivered(entity, delivery, &message, wall_time());
+                }
                 if let Some(token) = delivery.token.filter(|_| receiver.mailboxes.len() > 1) {
                     receiver.origins.insert(token, delivery.mailbox);
                 }

@@ -137,3 +137,14 @@ pub(super) fn connections(text: &mut Text, watch: &Watch) {
     family.count(&[("direction", "in")], bytes_in);
     family.count(&[("direction", "out")], bytes_out);
 }
+
+/// Spans for the collector, if there is one.
+pub(super) fn telemetry(text: &mut Text, watch: &Watch) {
+    let Some(figures) = watch.spans.as_ref().map(|spans| &spans.figures) else { return };
+    let help = "Spans of deliveries that the collector took.";
+    text.single("vorrang_spans_exported_total", Kind::Counter, help, float(figures.exported.read()));
+    let help = "Spans of deliveries that were dropped.";
+    let mut family = text.family("vorrang_spans_dropped_total", Kind::Counter, help);
+    family.count(&[("reason", "queue_full")], figures.crowded_out.read());
+    family.count(&[("reason", "collector")], figures.refused.read());
+}

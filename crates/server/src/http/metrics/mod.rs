@@ -101,6 +101,7 @@ async fn scrape(site: &Site) -> Result<String, Fault> {
     entities::targets(&mut text, &site.watch.targets.all(), &rows);
     broker::shard(&mut text, site, &condition, site.broker.time(wall_time()));
     broker::connections(&mut text, &site.watch);
+    broker::telemetry(&mut text, &site.watch);
     Ok(text.finish())
 }
 

@@ -16,6 +16,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use smallvec::smallvec;
 use tokio::time::Instant;
+use vorrang_amqp::message::Message;
 use vorrang_broker::api::{Acceptance, Answer, Found, Operation, Purpose, Received, Refused};
 use vorrang_broker::shard::{Body as Payload, Unreadable};
 use vorrang_engine::command::{ReceiveMode, Settlement};
@@ -28,6 +29,7 @@ use super::call::Call;
 use super::fault::Fault;
 use crate::caller::Answered;
 use crate::front::condition::name;
+use crate::front::connection::wall_time;
 use crate::{date, http::Site};
 
 /// How long a receive waits that does not say.
@@ -136,6 +138,11 @@ async fn message(call: &Call, shown: &str, received: Received) -> Result<Respons
         Some(payload) => payload,
         None => read_payload(&call.site, &delivery).await?,
     };
+    if let Some(spans) = &call.site.watch.spans
+        && let Ok(message) = Message::parse(payload.bytes.clone())
+    {
+        spans.delivered(shown, &delivery, &message, wall_time());
+    }
     let origin = call.origin();
     outgoing::response(&delivery, payload, |id, token| {
         format!("https://{}/{shown}/messages/{id}/{token}", origin.host)
