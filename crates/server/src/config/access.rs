@@ -4,6 +4,7 @@
 //! reported from here repeats a key.
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use vorrang_engine::entity::authorization::{
@@ -89,11 +90,19 @@ fn key(reader: &mut Reader, table: &Table<'_>, name: &str) -> Option<Secret> {
     }
     let place = table.find(&format!("{name}_file"))?;
     let path = reader.plain(&place, KEY_FILE, |given| given.words().map(str::to_owned))?;
-    let text = match fs::read_to_string(&path) {
+    let text = match read_start(&path) {
         Ok(text) if usable(text.trim()) => return Some(Secret::new(text.trim())),
         Ok(_) => format!("names {path:?}, which holds no key of 1 to {KEY_BYTES_MAX} bytes"),
         Err(error) => format!("names {path:?}, which cannot be read: {error}"),
     };
     reader.problem(place.line, &place.key, Mistake::Other(text));
     None
+}
+
+/// As much of a file as a key with a line's end could be; it may be a device that never ends.
+fn read_start(path: &str) -> io::Result<String> {
+    let most = u64::try_from(KEY_BYTES_MAX).unwrap_or(u64::MAX).saturating_mul(2);
+    let mut text = String::new();
+    fs::File::open(path)?.take(most).read_to_string(&mut text)?;
+    Ok(text)
 }

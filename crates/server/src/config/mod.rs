@@ -8,6 +8,7 @@ mod access;
 mod document;
 mod emulator;
 mod entities;
+pub mod fuzzing;
 mod key;
 mod problem;
 mod property;
@@ -209,7 +210,7 @@ impl Config {
 }
 
 /// The text of a file that is not absurdly large.
-fn read_bounded(path: &Path) -> io::Result<String> {
+pub(crate) fn read_bounded(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let read = fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if u64::try_from(read).is_ok_and(|read| read > FILE_BYTES_MAX) {

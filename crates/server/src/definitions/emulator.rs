@@ -3,7 +3,6 @@
 //! Every mistake is reported, each with the JSON path where it stands, and none is passed over in
 //! silence: an unknown filter type or a malformed duration stops the start.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use vorrang_engine::entity::{EntityName, RuleDescription, RuleName, Setting, Sub
 use vorrang_filter::{Action, Correlation, Filter, Parameters, Sql, SystemProperty, Value as Property};
 
 use super::{Definitions, QueueDefinition, SubscriptionDefinition, TopicDefinition};
+use crate::config::read_bounded;
 use crate::duration;
 
 /// What is wrong with a file, all of it.
@@ -43,8 +43,8 @@ pub enum FileError {
 
 /// Reads a `Config.json`.
 pub fn read(path: &Path) -> Result<Definitions, FileError> {
-    let text = fs::read_to_string(path)
-        .map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
+    let text =
+        read_bounded(path).map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
     parse(&text).map_err(|problems| FileError::Wrong { path: path.to_path_buf(), problems })
 }
 
@@ -100,7 +100,20 @@ impl<'v> Place<'v> {
 
 impl Reader {
     fn problem(&mut self, place: &Place<'_>, text: impl std::fmt::Display) {
-        self.problems.push(format!("{}: {text}", place.path));
+        self.tell(&format!("{}: {text}", place.path));
+    }
+
+    /// Notes a mistake. Names and values of the file are part of it, and must not forge a line of our output.
+    fn tell(&mut self, text: &str) {
+        let mut line = String::with_capacity(text.len());
+        for character in text.chars() {
+            if character.is_control() {
+                line.extend(character.escape_default());
+            } else {
+                line.push(character);
+            }
+        }
+        self.problems.push(line);
     }
 
     fn file(&mut self, value: &Value) -> Definitions {
@@ -132,7 +145,7 @@ impl Reader {
                     "$.UserConfig: '{}' is defined twice; queues and topics share their names",
                     name.as_str()
                 );
-                self.problems.push(text);
+                self.tell(&text);
             }
         }
         for topic in &definitions.topics {
@@ -142,7 +155,7 @@ impl Reader {
                     let (name, topic) = (subscription.name.as_str(), topic.name.as_str());
                     let text =
                         format!("$.UserConfig: subscription '{name}' of topic '{topic}' is defined twice");
-                    self.problems.push(text);
+                    self.tell(&text);
                 }
             }
         }

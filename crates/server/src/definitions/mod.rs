@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod emulator;
+pub mod fuzzing;
 
 use vorrang_engine::entity::{EntityName, RuleDescription, Setting, SubscriptionName};
 

@@ -13,7 +13,7 @@ use vorrang_engine::Sequence;
 use vorrang_engine::entity::{EntityName, EntityPath, RuleName, SubQueue, SubscriptionName};
 
 use super::asker::Asker;
-use super::complaint::Complaints;
+use super::complaint::{Complaints, shortened};
 use super::failure::Failure;
 use super::query::Query;
 use crate::caller::Caller;
@@ -131,17 +131,22 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     for (name, value) in members {
         let alone = serde_json::Map::from_iter([(name.clone(), value.clone())]);
         if let Err(error) = T::deserialize(Json::Object(alone)) {
-            complaints.add(name, shortened(&error.to_string()));
+            complaints.add(name, unquoted(&error));
         }
     }
     complaints.finish(())?;
-    Err(Failure::malformed(shortened(&error.to_string())))
+    Err(Failure::malformed(shortened(unquoted(&error))))
 }
 
-/// What a parser says may quote what it was given, which may be long.
-fn shortened(text: &str) -> String {
-    const CHARS_MAX: usize = 500;
-    text.chars().take(CHARS_MAX).collect()
+/// What a parser says about a value of the wrong kind, without the text it was: that may be a key in the wrong
+/// place, and what is said is also logged.
+#[must_use]
+pub fn unquoted(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    match (said.split_once("string \""), said.rsplit_once("\", expected")) {
+        (Some((before, _)), Some((_, after))) => format!("{before}a string, expected{after}"),
+        _ => said,
+    }
 }
 
 /// An answer with a JSON body.
@@ -181,6 +186,22 @@ mod tests {
         let told: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(told, ["colour", "lockDuration", "maxDeliveryCount"]);
         assert!(problem.detail.contains("unknown field `colour`"), "{}", problem.detail);
+    }
+
+    #[test]
+    fn a_text_in_the_wrong_place_is_not_repeated() {
+        let bodies = [
+            r#"{"authorizationRules": "hunter2"}"#,
+            r#"{"maxDeliveryCount": "hunter2\", expected \"x"}"#,
+            r#"{"classes": ["hunter2"]}"#,
+        ];
+        for body in bodies {
+            let problem = read::<Properties>(body.as_bytes()).unwrap_err().into_problem();
+            assert!(
+                !problem.detail.contains("hunter2") && problem.detail.contains("expected"),
+                "{problem:?}"
+            );
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::model::FieldProblem;
 /// Mistakes told in one answer; what is beyond is not listed, since fixing these comes first anyway.
 const COMPLAINTS_MAX: usize = 100;
 
+/// Characters of a name or a reason that are told. A long name has every mistake within it told by its beginning.
+const TOLD_CHARS_MAX: usize = 500;
+
 /// What was found so far.
 #[derive(Debug, Default)]
 pub(super) struct Complaints(Vec<FieldProblem>);
@@ -16,7 +19,8 @@ impl Complaints {
     /// Notes that something is wrong with a field.
     pub(super) fn add(&mut self, field: impl Into<String>, detail: impl Display) {
         if self.0.len() < COMPLAINTS_MAX {
-            self.0.push(FieldProblem { field: field.into(), detail: detail.to_string() });
+            let (field, detail) = (shortened(field.into()), shortened(detail.to_string()));
+            self.0.push(FieldProblem { field, detail });
         }
     }
 
@@ -34,4 +38,12 @@ impl Complaints {
     pub(super) fn finish<T>(self, value: T) -> Result<T, Failure> {
         if self.0.is_empty() { Ok(value) } else { Err(Failure::invalid(self.0)) }
     }
+}
+
+/// What a parser says may quote what it was given, which may be long.
+pub(super) fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(TOLD_CHARS_MAX) {
+        text.truncate(end);
+    }
+    text
 }

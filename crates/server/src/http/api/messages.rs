@@ -12,7 +12,7 @@ use vorrang_engine::{Delivery, Incoming, Level, Reply, Sequence, SessionId};
 use vorrang_filter::{Filter, Parameters, Sql};
 
 use super::asker::Asker;
-use super::call::{Call, answer, ok};
+use super::call::{Call, answer, ok, unquoted};
 use super::complaint::Complaints;
 use super::failure::Failure;
 use super::model::{self, NewMessage, Page, Sent};
@@ -149,7 +149,7 @@ pub(super) async fn send(mut call: Call) -> Result<Response, Failure> {
 }
 
 /// Reads one message, or a list of them.
-fn read_messages(bytes: &[u8]) -> Result<SmallVec<[Incoming; 1]>, Failure> {
+pub(super) fn read_messages(bytes: &[u8]) -> Result<SmallVec<[Incoming; 1]>, Failure> {
     let json: serde_json::Value = serde_json::from_slice(bytes)
         .map_err(|error| Failure::malformed(format!("the body is not JSON: {error}")))?;
     let items = match json {
@@ -167,7 +167,8 @@ fn read_messages(bytes: &[u8]) -> Result<SmallVec<[Incoming; 1]>, Failure> {
             complaints.add(field, "must be a JSON object");
             continue;
         }
-        let given = complaints.check(&field, serde_json::from_value::<NewMessage>(item));
+        let given = serde_json::from_value::<NewMessage>(item).map_err(|error| unquoted(&error));
+        let given = complaints.check(&field, given);
         messages.extend(given.and_then(|given| outgoing::read(&given, &field, &mut complaints)));
     }
     complaints.finish(messages)

@@ -31,24 +31,14 @@ fn text_bytes(element: &xml::Element) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use proptest::prelude::*;
 
     use super::*;
-
-    fn corpus() -> Vec<Vec<u8>> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/atom");
-        let files = fs::read_dir(folder).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
-        let inputs: Vec<Vec<u8>> = files.collect();
-        assert!(inputs.len() >= 20, "the corpus is there");
-        inputs
-    }
+    use crate::trial::corpus;
 
     #[test]
     fn the_corpus_holds() {
-        for input in corpus() {
+        for input in corpus("atom") {
             check_document(&input);
         }
     }
@@ -61,7 +51,7 @@ mod tests {
             cut in 0..64_usize,
             noise in proptest::collection::vec(any::<u8>(), 0..8),
         ) {
-            let inputs = corpus();
+            let inputs = corpus("atom");
             let mut input = inputs[which.index(inputs.len())].clone();
             let at = at.index(input.len());
             let end = at.saturating_add(cut).min(input.len());

@@ -55,6 +55,11 @@ enum WantedKind {
     Subscription,
 }
 
+/// Whether a file can be understood.
+pub(crate) fn understood(definitions: &Definitions) -> Result<(), Failure> {
+    read(definitions).map(drop)
+}
+
 /// Understands a file: everything it wants, in the order in which it can be created.
 fn read(definitions: &Definitions) -> Result<Vec<Wanted<'_>>, Failure> {
     let mut complaints = Complaints::default();

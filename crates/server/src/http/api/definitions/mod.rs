@@ -4,5 +4,5 @@ mod apply;
 mod export;
 mod namespace;
 
-pub(super) use apply::apply;
+pub(super) use apply::{apply, understood};
 pub(super) use export::export;
