@@ -33,12 +33,14 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(connection: Connection) -> Api {
-        let config = Agent::config_builder()
+        let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_MAX))
-            .user_agent(concat!("vorrang/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Api { agent: Agent::new_with_config(config), connection }
+            .user_agent(concat!("vorrang/", env!("CARGO_PKG_VERSION")));
+        if connection.http.starts_with("https:") {
+            config = config.tls_config(connection.trust.https());
+        }
+        Api { agent: Agent::new_with_config(config.build()), connection }
     }
 
     /// Where it is asked.
@@ -133,6 +135,14 @@ impl Api {
     }
 
     fn unreachable(&self, error: &dyn std::fmt::Display) -> Failure {
+        let error = error.to_string();
+        if self.connection.http.starts_with("https:") && error.contains("certificate") {
+            return Failure::Unreachable(format!(
+                "the broker at {} shows a certificate that is not trusted ({error}); name the file of its authority \
+                 with --ca-file",
+                self.connection.http
+            ));
+        }
         Failure::Unreachable(format!(
             "no broker answers at {} ({error}); start one with `vorrang serve --dev`, or say where it is with \
              --connection-string and --http",

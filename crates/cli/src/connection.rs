@@ -11,10 +11,12 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use vorrang_client::Client;
 use vorrang_engine::entity::authorization::Secret;
 use vorrang_server::root_key;
 
 use crate::failure::Failure;
+use crate::trust::Trust;
 
 /// Where HTTP is unless something else is said.
 const HTTP_PORT: u16 = 5_300;
@@ -31,6 +33,13 @@ pub(crate) struct Options {
     profile: Option<String>,
     #[arg(long, help = "The broker's HTTP door, if not at port 5300 of the endpoint [env: VORRANG_HTTP]", global = true, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     http: Option<String>,
+    #[arg(
+        long,
+        help = "Trust the certificates in this PEM file, and no others [env: VORRANG_CA_FILE]",
+        global = true,
+        value_name = "FILE"
+    )]
+    ca_file: Option<PathBuf>,
 }
 
 /// A broker and a key.
@@ -44,6 +53,8 @@ pub(crate) struct Connection {
     pub(crate) plain: bool,
     pub(crate) key_name: String,
     pub(crate) key: Secret,
+    /// Whose certificates are believed.
+    pub(crate) trust: Trust,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,6 +71,14 @@ struct ProfileFile {
 struct Profile {
     connection_string: String,
     http: Option<String>,
+    ca_file: Option<PathBuf>,
+}
+
+impl Profile {
+    /// What a connection string alone says.
+    fn of(connection_string: &str) -> Profile {
+        Profile { connection_string: connection_string.to_owned(), http: None, ca_file: None }
+    }
 }
 
 impl std::fmt::Debug for Profile {
@@ -73,21 +92,28 @@ impl Options {
     /// The broker that is meant.
     pub(crate) fn connection(&self) -> Result<Connection, Failure> {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
-        let (text, http) = match (&self.connection_string, &self.profile) {
-            (Some(text), _) => (Some(text.clone()), None),
+        let profile = match (&self.connection_string, &self.profile) {
+            (Some(text), _) => Some(Profile::of(text)),
             (None, Some(name)) => profile(Some(name))?,
             (None, None) => match (variable("VORRANG_CONNECTION_STRING"), variable("VORRANG_PROFILE")) {
-                (Some(text), _) => (Some(text), None),
+                (Some(text), _) => Some(Profile::of(&text)),
                 (None, Some(name)) => profile(Some(&name))?,
                 (None, None) => profile(None)?,
             },
         };
-        let mut connection = match text {
-            Some(text) => Connection::parse(&text)?,
-            None => Connection::development(),
+        let (mut connection, http, ca_file) = match profile {
+            Some(Profile { connection_string, http, ca_file }) => {
+                (Connection::parse(&connection_string)?, http, ca_file)
+            }
+            None => (Connection::development(), None, None),
         };
         if let Some(http) = self.http.clone().or_else(|| variable("VORRANG_HTTP")).or(http) {
             connection.http = http_url(&http)?;
+        }
+        let ca_file =
+            self.ca_file.clone().or_else(|| variable("VORRANG_CA_FILE").map(PathBuf::from)).or(ca_file);
+        if let Some(path) = ca_file {
+            connection.trust = Trust::of_file(&path)?;
         }
         Ok(connection)
     }
@@ -102,17 +128,19 @@ impl Connection {
             plain: true,
             key_name: root_key::NAME.to_owned(),
             key: Secret::new(root_key::EMULATOR_KEY),
+            trust: Trust::default(),
         }
     }
 
-    /// The string for an AMQP client.
-    pub(crate) fn amqp_string(&self) -> String {
+    /// Connects an AMQP client.
+    pub(crate) async fn client(&self) -> Result<Client, vorrang_client::Error> {
         let (host, port) = &self.amqp;
         let key = self.key.expose();
-        format!(
+        let text = format!(
             "Endpoint=sb://{host}:{port};SharedAccessKeyName={};SharedAccessKey={key};UseDevelopmentEmulator={}",
             self.key_name, self.plain
-        )
+        );
+        Client::builder(&text)?.tls(self.trust.amqps()).connect().await
     }
 
     /// Reads a connection string. What is wrong with it is said without repeating its key.
@@ -159,6 +187,7 @@ impl Connection {
             plain,
             key_name,
             key,
+            trust: Trust::default(),
         })
     }
 }
@@ -186,23 +215,21 @@ fn http_url(text: &str) -> Result<String, Failure> {
     Ok(url.trim_end_matches('/').to_owned())
 }
 
-/// The connection string and HTTP address of a profile; nothing if none is named and there is no default.
-fn profile(name: Option<&str>) -> Result<(Option<String>, Option<String>), Failure> {
-    let Some(path) = profile_path() else { return Ok((None, None)) };
+/// A profile; nothing if none is named and there is no default.
+fn profile(name: Option<&str>) -> Result<Option<Profile>, Failure> {
+    let Some(path) = profile_path() else { return Ok(None) };
     let unusable = |what: String| Failure::Usage(format!("the profiles in {} {what}", path.display()));
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && name.is_none() => {
-            return Ok((None, None));
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && name.is_none() => return Ok(None),
         Err(error) => return Err(unusable(format!("cannot be read: {error}"))),
     };
     // Not the error's own text: it repeats the line, which may hold a key.
     let file: ProfileFile = toml::from_str(&text)
         .map_err(|error: toml::de::Error| unusable(format!("cannot be used: {}", error.message())))?;
-    let Some(name) = name.map(str::to_owned).or(file.default) else { return Ok((None, None)) };
+    let Some(name) = name.map(str::to_owned).or(file.default) else { return Ok(None) };
     if let Some(profile) = file.profile.get(&name) {
-        return Ok((Some(profile.connection_string.clone()), profile.http.clone()));
+        return Ok(Some(profile.clone()));
     }
     let known: Vec<&str> = file.profile.keys().map(String::as_str).collect();
     Err(unusable(format!("have none named {name:?}; there are: {}", known.join(", "))))

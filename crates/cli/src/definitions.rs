@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use vorrang_server::http::api::model::{ApplyReport, Definitions, Outcome as Became};
+use vorrang_server::http::api::unquoted;
 
 use crate::api::{Api, Json};
 use crate::failure::{Failure, Outcome};
@@ -60,7 +61,7 @@ fn apply(apply: &Apply, api: &Api, format: Format) -> Outcome {
     }
     // Read here first: a mistake in the file is told with its line, and nothing is sent.
     let json: Json = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
-    serde_json::from_str::<Definitions>(&text).map_err(|error| unreadable(&error))?;
+    serde_json::from_str::<Definitions>(&text).map_err(|error| unreadable(&unquoted(&error)))?;
     let path = format!("/api/definitions?prune={}&dryRun={}", apply.prune, apply.dry_run);
     let report: ApplyReport = api.post(&path, &json)?;
     if format == Format::Json {

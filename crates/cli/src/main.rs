@@ -29,6 +29,7 @@ mod settings;
 mod targets;
 mod top;
 mod transfer;
+mod trust;
 mod watch;
 mod work;
 

@@ -157,15 +157,18 @@ struct Screen;
 impl Screen {
     fn open() -> io::Result<Screen> {
         terminal::enable_raw_mode()?;
-        execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)?;
-        Ok(Screen)
+        let screen = Screen;
+        // A line that does not fit is cut, so that a line of text is a line of the screen.
+        execute!(io::stdout(), terminal::EnterAlternateScreen, terminal::DisableLineWrap, cursor::Hide)?;
+        Ok(screen)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
         // Nothing is left to do if the terminal is gone.
-        let _ = execute!(io::stdout(), cursor::Show, terminal::LeaveAlternateScreen);
+        let _ =
+            execute!(io::stdout(), cursor::Show, terminal::EnableLineWrap, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
     }
 }

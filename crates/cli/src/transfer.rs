@@ -335,7 +335,7 @@ pub(crate) fn call(call: &Call, connection: &Connection) -> Outcome {
 }
 
 async fn connect(connection: &Connection) -> Result<Client, Failure> {
-    Client::connect(connection.amqp_string().as_str()).await.map_err(failure)
+    connection.client().await.map_err(failure)
 }
 
 /// Connects, does one thing, and closes.
@@ -357,6 +357,11 @@ fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> 
 fn failure(error: Error) -> Failure {
     let text = output::printable(&error.to_string());
     match error {
+        Error::Disconnected { .. } | Error::Tls(_) if text.contains("certificate") => {
+            Failure::Unreachable(format!(
+                "{text}; if the broker's certificate is to be trusted, name the file of its authority with --ca-file"
+            ))
+        }
         Error::Disconnected { .. } => Failure::Unreachable(format!(
             "{text}; start a broker with `vorrang serve --dev`, or say where it is with --connection-string"
         )),

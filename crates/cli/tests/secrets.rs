@@ -15,6 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use support::Broker;
+use support::bench::Bench;
 
 /// The key: parts of it must not show either.
 const PLANTED: &str = "PLANTEDsecretPLANTEDsecretPLANTEDsecret0000=";
@@ -125,6 +126,77 @@ fn a_planted_key_never_shows() {
         ("config show", [show.stdout, show.stderr].concat()),
     ];
     for (place, bytes) in places {
+        let text = String::from_utf8_lossy(&bytes);
+        let line = text.lines().find(|line| line.contains(TRACE));
+        assert_eq!(line, None, "{place} shows the key");
+    }
+}
+
+/// Runs a command and returns everything it says.
+fn said(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    [output.stdout, output.stderr].concat()
+}
+
+#[test]
+fn a_key_of_an_entity_does_not_come_back_from_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = folder.path().join("log");
+    let mut command = support::serve_logging(folder.path(), "trace");
+    command.arg("--dev").stderr(File::create(&logged).unwrap());
+    let bench = Bench { broker: Broker::launch(command), folder };
+    let definitions = bench.folder.path().join("definitions.json");
+    let rule = format!("[{{\"keyName\":\"shop\",\"rights\":[\"Send\"],\"primaryKey\":\"{PLANTED}\"}}]");
+    fs::write(&definitions, format!("{{\"queues\":{{\"q\":{{\"authorizationRules\":{rule}}}}}}}")).unwrap();
+    let file = definitions.display().to_string();
+    bench.ok(&["definitions", "apply", &file]);
+    assert!(bench.ok(&["queue", "show", "q", "--output", "json"]).contains("shop"));
+    let mut shown = Vec::new();
+    let commands: &[&[&str]] = &[
+        &["queue", "show", "q"],
+        &["queue", "show", "q", "--output", "json"],
+        &["definitions", "export"],
+        &["definitions", "apply", &file],
+        &["top", "--once"],
+        &["doctor", "--data-dir", "data"],
+    ];
+    for arguments in commands {
+        shown.extend(said(&mut bench.command(arguments)));
+    }
+    // Keys where none belong: in the wrong member, in a file of another kind, in a connection string and an address.
+    for wrong in [
+        format!("{{\"queues\":{{\"q\":{{\"authorizationRules\":\"{PLANTED}\"}}}}}}"),
+        format!("{{\"queues\":\"{PLANTED}\"}}"),
+        format!("{{\"queues\":{{\"q\":{{\"maxDeliveryCount\":\"{PLANTED}\"}}}}}}"),
+    ] {
+        fs::write(&definitions, wrong).unwrap();
+        let output = bench.run(&["definitions", "apply", &file]);
+        assert!(!output.status.success());
+        shown.extend([output.stdout, output.stderr].concat());
+    }
+    let config = bench.folder.path().join("wrong.toml");
+    fs::write(
+        &config,
+        format!("[[key]]\nname = \"k\"\nrights = [\"Send\"]\nprimary_key = [\"{PLANTED}\"]\n"),
+    )
+    .unwrap();
+    let config = config.display().to_string();
+    let address = format!("http://user:{PLANTED}@localhost:4318");
+    let string = format!("Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey={PLANTED};HttpPort=x");
+    let wrong: &[&[&str]] = &[
+        &["config", "check", "--config", &config],
+        &["config", "show", "--otlp-endpoint", &address],
+        &["queue", "list", "--connection-string", &string],
+        &["send", "q", "--body", "x", "--connection-string", &string],
+    ];
+    for arguments in wrong {
+        let output = bench.run(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        shown.extend([output.stdout, output.stderr].concat());
+    }
+    shown.extend_from_slice(http(&bench.broker, "GET /metrics HTTP/1.1").as_bytes());
+    assert_eq!(bench.broker.stop(), Some(0));
+    for (place, bytes) in [("answers", shown), ("the log", fs::read(&logged).unwrap())] {
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().find(|line| line.contains(TRACE));
         assert_eq!(line, None, "{place} shows the key");

@@ -185,12 +185,7 @@ fn split(command: Vec<std::ffi::OsString>) -> (std::ffi::OsString, Vec<std::ffi:
 
 /// Connects to the broker that flags, environment or profile name.
 async fn connect(connection: &Connection) -> Result<Client, Failure> {
-    let Connection { amqp: (host, port), plain, key_name, key, .. } = connection;
-    let text = format!(
-        "Endpoint=sb://{host}:{port};SharedAccessKeyName={key_name};SharedAccessKey={};UseDevelopmentEmulator={plain}",
-        key.expose()
-    );
-    Client::connect(&text).await.map_err(failure)
+    connection.client().await.map_err(failure)
 }
 
 fn failure(error: impl Into<StartError>) -> Failure {

@@ -10,7 +10,9 @@
     reason = "a test that meets the unexpected shall stop, and says what it measured by the clock"
 )]
 
+pub(crate) mod bench;
 pub(crate) mod honest;
+pub(crate) mod pty;
 pub(crate) mod raw;
 
 use std::io::{BufRead, BufReader, Read};
@@ -127,8 +129,13 @@ pub(crate) fn serve_queues_locking(folder: &Path, data: &Path, queues: &[&str], 
 
 /// `vorrang serve` on free ports with its data in `folder`.
 pub(crate) fn serve(folder: &Path) -> Command {
+    serve_logging(folder, "error")
+}
+
+/// The same with a log of this level.
+pub(crate) fn serve_logging(folder: &Path, level: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vorrang"));
-    command.args(["serve", "--log", "error", "--data-dir"]).arg(folder.join("data"));
+    command.args(["serve", "--log", level, "--data-dir"]).arg(folder.join("data"));
     command.args(["--amqp-port", "0", "--amqps-port", "0", "--http-port", "0", "--https-port", "0"]);
     command
 }
