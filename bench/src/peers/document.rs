@@ -1,4 +1,6 @@
 //! `docs/performance.md`, made from the results: tables, plots, and who is first.
+//!
+//! What people have to say about the figures is a file of its own, `performance/notes.md`, which is put behind the summary.
 
 mod section;
 mod waits;
@@ -24,15 +26,19 @@ pub(crate) fn write(results: &Results, docs: &Path) -> Result<()> {
         fs::write(pictures.join(name), svg)?;
     }
     let path = docs.join("performance.md");
-    fs::write(&path, text(results))?;
+    let notes = fs::read_to_string(pictures.join("notes.md")).unwrap_or_default();
+    fs::write(&path, text(results, &notes))?;
     println!("wrote {}", path.display());
     Ok(())
 }
 
-fn text(results: &Results) -> String {
+fn text(results: &Results, notes: &str) -> String {
     let mut text = String::new();
     head(&mut text, results);
     section::summary(&mut text, results);
+    if !notes.trim().is_empty() {
+        let _ = write!(text, "{}\n\n", notes.trim());
+    }
     for section in SECTIONS {
         section.write(&mut text, results);
         if section.title.starts_with("W3") {
@@ -189,8 +195,9 @@ mod tests {
             ],
             ..Results::default()
         };
-        let text = text(&results);
+        let text = text(&results, "What a person has to say.\n");
         for expected in [
+            "What a person has to say.\n\n## W1",
             "30,000 / 32,000",
             "**Third**, because it is not to be had",
             "Other (round 2) gave no figures: it ended",

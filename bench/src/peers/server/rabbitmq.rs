@@ -32,7 +32,7 @@ impl Peer for RabbitMq {
     fn facts(&self) -> Result<Facts> {
         let (acknowledgement, queue) = match self.queue {
             Queue::Classic => (
-                "publisher confirm: the message is written, and synced where the server thought it needs to be (it batches syncs of persistent messages, at most 200 ms)",
+                "publisher confirm: the message is written and synced; its store gathers syncs for up to some hundred milliseconds",
                 "x-queue-type=classic, durable; x-max-priority=10 where there are priorities",
             ),
             Queue::Quorum => (
