@@ -1,5 +1,8 @@
 """N14 and J7: the broker dies without warning; clients come back by themselves and nothing accepted is lost."""
 
+import itertools
+import threading
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -9,6 +12,7 @@ from azure.servicebus.exceptions import ServiceBusError
 from broker import Broker
 
 MESSAGES = 300
+KILLS = 5
 
 
 @pytest.fixture
@@ -89,6 +93,68 @@ def test_everything_accepted_is_there_after_a_crash(broker, client, send, receiv
         assert receiver.session.get_state() == b"kept"
     with client.get_queue_sender("durable") as sender:
         sender.cancel_scheduled_messages(scheduled)
+
+
+def test_crash_after_crash_loses_nothing_accepted_and_repeats_nothing_completed(broker):
+    """Two clients at work while the broker is killed again and again; each remembers what it was told."""
+    accepted, completed, doubtful = set(), set(), set()
+    numbers, repeated = set(), set()
+    stop = threading.Event()
+
+    def connect():
+        options = dict(retry_total=10, retry_backoff_factor=0.1, retry_backoff_max=1)
+        return ServiceBusClient.from_connection_string(broker.endpoint.connection_string(), **options)
+
+    def produce():
+        with connect() as client, client.get_queue_sender("streaming-restart") as sender:
+            for number in itertools.count():
+                if stop.is_set():
+                    return
+                try:
+                    sender.send_messages(ServiceBusMessage(str(number)))
+                    accepted.add(str(number))
+                except ServiceBusError:
+                    pass  # nothing was promised
+
+    def handle(receiver, wait):
+        messages = receiver.receive_messages(max_message_count=20, max_wait_time=wait)
+        for message in messages:
+            # By number: a send whose answer was lost is sent again by the SDK, and is then another message.
+            repeated.update({message.sequence_number} & numbers)
+            try:
+                receiver.complete_message(message)
+                numbers.add(message.sequence_number)
+                completed.add(str(message))
+            except ServiceBusError:
+                doubtful.add(str(message))  # the answer was lost: it may or may not come again
+        return messages
+
+    def consume():
+        with connect() as client, client.get_queue_receiver("streaming-restart") as receiver:
+            while not stop.is_set():
+                try:
+                    handle(receiver, 1)
+                except ServiceBusError:
+                    pass  # the next call connects again
+
+    clients = [threading.Thread(target=story) for story in [produce, consume]]
+    for thread in clients:
+        thread.start()
+    for _ in range(KILLS):
+        before = len(completed)
+        while len(completed) < before + 30:  # killed at work, not while it starts
+            assert all(thread.is_alive() for thread in clients)
+            time.sleep(0.05)
+        broker.restart()
+    stop.set()
+    for thread in clients:
+        thread.join()
+    with connect() as client, client.get_queue_receiver("streaming-restart") as receiver:
+        while handle(receiver, 7):  # longer than a lock
+            pass
+    lost = accepted - completed - doubtful
+    assert not lost, f"accepted and lost: {sorted(lost, key=int)} of {len(accepted)}, {len(doubtful)} in doubt"
+    assert not repeated, "completed and delivered again"
 
 
 def test_sequence_numbers_go_on_after_a_crash(broker, client, send, receive):

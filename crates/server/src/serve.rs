@@ -182,6 +182,7 @@ pub async fn serve(
     let shared = Arc::new(Shared {
         container: format!("vorrang-{:016x}", seed()),
         limits: Limits::default(),
+        silence_max: settings.bounds.silence_max,
         broker: broker.clone(),
         registry: Arc::clone(&watch.registry),
         spans,

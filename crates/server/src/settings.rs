@@ -67,6 +67,9 @@ pub struct Bounds {
     pub http_connections_max: usize,
     /// How long a TLS handshake or the head of an HTTP request may take; then the socket is closed.
     pub handshake_max: Duration,
+    /// How long an AMQP client may be silent; then its connection is closed with a word of why. Clients are told when
+    /// they connect and keep alive by empty frames; the Python SDK does so every 30 seconds at best.
+    pub silence_max: Duration,
 }
 
 impl Default for Ports {
@@ -81,6 +84,7 @@ impl Default for Bounds {
             connections_max: 50_000,
             http_connections_max: 2_000,
             handshake_max: Duration::from_secs(10),
+            silence_max: Duration::from_mins(2),
         }
     }
 }

@@ -223,11 +223,18 @@ pub const KEYS: &[Key] = &[
             let span = given.span().filter(|span| span.0 > 0 && !span.is_forever())?;
             assign(&mut config.settings.bounds.handshake_max, Some(Duration::from_millis(span.0)))
         },
-        show: |config| {
-            let milliseconds = config.settings.bounds.handshake_max.as_millis();
-            let span = vorrang_engine::Span(u64::try_from(milliseconds).unwrap_or(u64::MAX));
-            Some(quoted(&crate::duration::to_short(span)))
+        show: |config| Some(shown_span(config.settings.bounds.handshake_max)),
+    },
+    Key {
+        name: "idle_timeout",
+        placeholder: "DURATION",
+        help: "How long an AMQP client may be silent; SDKs need a minute at least",
+        shape: Shape::Span,
+        set: |config, given| {
+            let span = given.span().filter(|span| (1_000..=u64::from(u32::MAX)).contains(&span.0))?;
+            assign(&mut config.settings.bounds.silence_max, Some(Duration::from_millis(span.0)))
         },
+        show: |config| Some(shown_span(config.settings.bounds.silence_max)),
     },
     Key {
         name: "log_format",
@@ -249,6 +256,11 @@ pub const KEYS: &[Key] = &[
         show: |config| Some(quoted(&config.log.filter)),
     },
 ];
+
+fn shown_span(span: Duration) -> String {
+    let span = vorrang_engine::Span(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    quoted(&crate::duration::to_short(span))
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@
 //! can be tested without a network.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tracing::debug;
@@ -40,6 +41,8 @@ pub struct Shared {
     pub container: String,
     /// Bounds of a connection.
     pub limits: Limits,
+    /// How long a client may be silent.
+    pub silence_max: Duration,
     /// Everything behind the front.
     pub broker: Broker,
     /// Who is connected.
@@ -102,7 +105,10 @@ impl Door {
     /// A connection that was just accepted.
     #[must_use]
     pub fn new(shared: Arc<Shared>, entered: Entered, now: Now) -> Door {
-        let config = ServerConfig::new(shared.container.as_str());
+        let config = ServerConfig {
+            idle_time_out_ms: u32::try_from(shared.silence_max.as_millis()).ok(),
+            ..ServerConfig::new(shared.container.as_str())
+        };
         let amqp = Connection::server(config, shared.limits.clone(), now.steady);
         Door {
             shared,

@@ -1,5 +1,7 @@
 //! A: connections, from the protocol header to the end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use vorrang_amqp::frame::HEARTBEAT;
@@ -8,6 +10,7 @@ use vorrang_amqp::performative::{Close, DeliveryState, Detach, End, Flow, Open, 
 use vorrang_amqp::protocol_header::Protocol;
 use vorrang_amqp::sasl_plain::PlainCredentials;
 use vorrang_amqp::{FrameBody, SaslFrame};
+use vorrang_server::settings::{Ports, Settings};
 
 use crate::client::Client;
 use crate::links::{deleting_receiver, receiver, sender};
@@ -162,6 +165,42 @@ fn a9_a_client_that_announces_a_time_out_hears_from_the_broker_before_it() {
     for _ in 0..2 {
         assert_eq!(client.read_frame().unwrap()[..], HEARTBEAT);
     }
+}
+
+#[test]
+fn a10_a_client_that_falls_silent_is_told_and_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Settings::new(folder.path().to_path_buf());
+    (settings.dev, settings.ports) = (true, Ports { amqp: 0, amqps: 0, http: 0, https: 0 });
+    settings.bounds.silence_max = Duration::from_secs(1);
+    let server = Server::start_with(settings).unwrap();
+    server.queue_named("q", []);
+    let mut silent = Client::root(&server);
+    silent.receiver(1, "q");
+    let mut lively = Client::root(&server);
+    lively.sender(1, "q");
+    let over = Arc::new(AtomicBool::new(false));
+    let beating = {
+        let over = Arc::clone(&over);
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                lively.write(&HEARTBEAT);
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            lively.post(1, message("still here"));
+        })
+    };
+    let close = silent.wait("close", |frame| match &frame.body {
+        FrameBody::Close(close) => Some(close.clone()),
+        _ => None,
+    });
+    let error = close.error.expect("it is told why");
+    assert_eq!(error.condition, "amqp:connection:forced");
+    assert!(error.description.unwrap().as_str().contains("1000"));
+    silent.expect_end();
+    over.store(true, Ordering::Relaxed);
+    beating.join().unwrap();
+    server.stop();
 }
 
 #[test]
