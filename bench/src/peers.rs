@@ -120,7 +120,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     Ok(results)
 }
 
-/// Not a Debian package; a user who has it can say so in an issue of its own.
+/// What we would measure if it were to be had.
 const ARTEMIS: [&str; 2] = ["ActiveMQ Artemis", "there is no Debian package of it"];
 
 struct Workload {

@@ -17,11 +17,16 @@ pub(crate) fn missing(peers: &[Box<dyn Peer>]) {
     let mut wanted: Vec<&str> =
         peers.iter().filter(|peer| peer.facts().is_err()).filter_map(|peer| peer.package()).collect();
     wanted.dedup();
+    packages(&wanted);
+}
+
+/// Installs packages by name, as far as they can be had, and says which cannot.
+pub(crate) fn packages(wanted: &[&str]) {
     if wanted.is_empty() {
         return;
     }
     println!("installing {}", wanted.join(", "));
-    if let Err(reason) = without_services(|| apt(&wanted)) {
+    if let Err(reason) = without_services(|| apt(wanted)) {
         println!("  not all of it: {reason:#}");
     }
 }

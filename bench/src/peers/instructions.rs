@@ -13,6 +13,7 @@ use clap::Args;
 use tempfile::TempDir;
 
 use super::document;
+use super::install;
 use super::peer::Layout;
 use super::results::Results;
 use super::server::Vorrang;
@@ -46,6 +47,13 @@ enum Way {
 pub fn run(options: &Options) -> Result<()> {
     let path = options.docs.join("performance").join("results.json");
     let mut results = Results::read(&path)?;
+    let present = || Command::new("valgrind").arg("--version").output().is_ok();
+    if !present() {
+        install::packages(&["valgrind"]);
+    }
+    if !present() {
+        bail!("valgrind is not installed: apt-get install valgrind");
+    }
     results.instructions.clear();
     for (name, what) in [("send", Way::Send), ("send, receive, settle", Way::SendAndSettle)] {
         let (short, long) =
@@ -68,9 +76,6 @@ fn once(options: &Options, what: Way, messages: u64) -> Result<(u64, u64)> {
         "--tool=callgrind".into(),
         format!("--callgrind-out-file={}", out.display()).into(),
     ];
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        bail!("valgrind is not installed: apt-get install valgrind");
-    }
     let peer = Vorrang { binary: options.broker.clone(), under };
     let running = Running::start(&peer, Layout::Plain)?;
     let sent = flow::fill(&running, messages, 1, PATIENCE, None)?;

@@ -105,12 +105,9 @@ pub(super) const SECTIONS: &[Section] = &[
         reasons: &[
             (
                 "bytes_per_message",
-                "a backlog that fits is kept in memory with its bodies; servers that keep them in files or in the kernel's page cache, which this figure does not see, hold less themselves",
+                "every waiting message has its place in the order in memory; a table keeps its rows in files and in a buffer of fixed size",
             ),
-            (
-                "restart_ms",
-                "a restart reads the log since the last snapshot, and with it every waiting message",
-            ),
+            ("restart_ms", "a restart replays what the log holds since its last snapshot"),
             ("drain_rate", SHARED_CORES),
         ],
     },
