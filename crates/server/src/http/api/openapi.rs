@@ -139,6 +139,11 @@ fn path_parameter(name: &str) -> utoipa::openapi::path::Parameter {
     let schema: RefOr<Schema> = match name {
         "mailbox" => words(&["main", "deadletter", "transferdeadletter"]),
         "sequence" | "id" | "link" => whole_number(0, u64::MAX),
+        // A snapshot, which is also the name of a file.
+        "name" => ObjectBuilder::new()
+            .schema_type(SchemaType::Type(Type::String))
+            .pattern(Some("^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))
+            .into(),
         _ => {
             let chars = if matches!(name, "queue" | "topic") { 260 } else { 50 };
             ObjectBuilder::new()
