@@ -327,7 +327,7 @@ fn permissions_end_by_the_wall_clock_whatever_the_other_says() {
     let (entity, mailbox) = world.queue("q", vec![]);
     let until = START.after(Span::minutes(60));
     let rights = Rights { send: true, listen: true, manage: true };
-    let grant = Grant { scope: Scope::namespace(), rights, until };
+    let grant = Grant { scope: Scope::namespace(), rights, until, key: None };
     world.item(Item::Become(Arc::new(Principal::with_grants([grant]))));
     world.attach(1, mailbox, ReceiveMode::PeekLock);
     develop(&mut world, Develop::Advance { by: Span::days(2) }).unwrap();
