@@ -66,6 +66,11 @@ impl<H: Handler> Line<H> {
         self.shared.lock().jobs.push_back(job);
     }
 
+    /// Whether jobs wait to be begun.
+    pub(super) fn has_jobs(&self) -> bool {
+        !self.shared.lock().jobs.is_empty()
+    }
+
     /// Sends for the runners that the line needs; when to look again, if it may be stuck then.
     pub(super) fn attend(&mut self, now: Moment) -> Option<Moment> {
         let mut state = self.shared.lock();
