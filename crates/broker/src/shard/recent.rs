@@ -13,8 +13,8 @@ use vorrang_engine::Location;
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Payloads kept; older ones make room.
 const COUNT_MAX: usize = 64 * 1024;
-/// What counts as small. Reading a message back costs about the same whatever its size, a seventh of all that is spent
-/// on one of a kilobyte: so small ones are worth more memory than large ones.
+/// What counts as small. Reading a message back costs about the same whatever its size, up to a seventh of all that is
+/// spent on one of a kilobyte: so small ones are worth more memory than large ones.
 const SMALL_BYTES: usize = 2 * 1024;
 
 /// What a payload counts for: a small one its size, a large one four times that.
