@@ -135,7 +135,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let (next, total) = (Mutex::new(suites.into_iter()), Mutex::new(Tally::default()));
     thread::scope(|scope| {
         let lane = || -> Result<()> {
-            while let Some(suite) = taken(&next).next() {
+            loop {
+                // A statement of its own, so that the list is free for the other lane while this suite runs.
+                let Some(suite) = taken(&next).next() else { break };
                 let run = run_suite(suite, &programs, options.filter.as_deref());
                 taken(&total).add(run.with_context(|| format!("suite {}", suite.title))?);
             }
