@@ -4,6 +4,7 @@ import os
 import subprocess
 
 PEER = os.environ["VORRANG_INTEROP_PEER"]
+CLIENT = os.environ["VORRANG_INTEROP_CLIENT"]
 USER, PASSWORD = "guest", "secret"
 
 
@@ -28,6 +29,12 @@ class ServingPeer:
 def call(port, *login):
     """Lets the engine talk to a server of ours; returns the steps it got through, and what it complained about."""
     done = subprocess.run([PEER, "call", str(port), *login], capture_output=True, text=True, timeout=30)
+    return done.stdout.splitlines(), done.stderr
+
+
+def call_by_client(port, *login):
+    """The same for the client library, which connects again, waits and settles by itself."""
+    done = subprocess.run([CLIENT, str(port), *login], capture_output=True, text=True, timeout=30)
     return done.stdout.splitlines(), done.stderr
 
 

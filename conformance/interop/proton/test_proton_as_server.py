@@ -10,7 +10,7 @@ from proton import Condition, Delivery, Described, Terminus, symbol
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
-from peer import call, filter_of
+from peer import call, call_by_client, filter_of
 
 
 class EchoServer(MessagingHandler):
@@ -22,6 +22,7 @@ class EchoServer(MessagingHandler):
         self.outcomes = []
         self.filters = []
         self._waiting = deque()
+        self._was_busy = False
         self._listening = threading.Event()
         self._container = Container(self)
         self._thread = threading.Thread(target=self._container.run, daemon=True)
@@ -59,6 +60,11 @@ class EchoServer(MessagingHandler):
             event.link.close()
 
     def on_message(self, event):
+        if event.message.id == "b" and not self._was_busy:
+            self._was_busy = True
+            event.delivery.local.condition = Condition("com.microsoft:server-busy", "not now")
+            self.reject(event.delivery)
+            return
         self._waiting.append(event.message)
         self.accept(event.delivery)
 
@@ -109,3 +115,22 @@ def test_a_whole_conversation():
     assert server.outcomes == ["accepted", "released", "modified", "rejected"]
     selector = Described(symbol("apache.org:selector-filter:string"), "color = 'red'")
     assert server.filters[0] == {symbol("selector"): selector}
+
+
+def test_the_client_library():
+    with EchoServer() as server:
+        steps, complaint = call_by_client(server.port)
+    assert complaint == ""
+    assert steps == [
+        "connected",
+        "sent small",
+        "sent large",
+        "sent busy",
+        "received s: completed",
+        "received l: abandoned",
+        "received b: dead-lettered",
+        "drained",
+        "refused: nothing is at this address",
+        "closed",
+    ]
+    assert server.outcomes == ["accepted", "modified", "rejected"]

@@ -7,6 +7,7 @@ const { createInterface } = require("node:readline");
 const { text } = require("node:stream/consumers");
 
 const PEER = process.env.VORRANG_INTEROP_PEER;
+const CLIENT = process.env.VORRANG_INTEROP_CLIENT;
 const LOGIN = { username: "guest", password: "secret" };
 
 /** Runs `story` with the port of a serving engine, which ends when its input does. */
@@ -22,11 +23,17 @@ async function withServingPeer(story) {
   }
 }
 
-/** Lets the engine talk to a server of ours; the steps it got through, and what it complained about. */
-async function call(port, ...login) {
-  const peer = spawn(PEER, ["call", String(port), ...login], { stdio: ["ignore", "pipe", "pipe"] });
+/** Runs a program of ours against a server of theirs; the steps it got through, and what it complained about. */
+async function converse(program, words) {
+  const peer = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
   const [steps, complaint] = await Promise.all([text(peer.stdout), text(peer.stderr)]);
   return { steps: steps.split("\n").filter(Boolean), complaint };
 }
 
-module.exports = { withServingPeer, call, LOGIN };
+/** Lets the engine talk to a server. */
+const call = (port, ...login) => converse(PEER, ["call", String(port), ...login]);
+
+/** The same for the client library, which connects again, waits and settles by itself. */
+const callByClient = (port, ...login) => converse(CLIENT, [String(port), ...login]);
+
+module.exports = { withServingPeer, call, callByClient, LOGIN };

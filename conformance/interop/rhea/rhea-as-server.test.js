@@ -5,7 +5,7 @@ const assert = require("node:assert/strict");
 const { once } = require("node:events");
 const test = require("node:test");
 const rhea = require("rhea");
-const { call, LOGIN } = require("./peer");
+const { call, callByClient, LOGIN } = require("./peer");
 
 const STEPS = [
   "attached sender",
@@ -38,7 +38,13 @@ function echoServer({ plain }) {
   } else {
     container.sasl_server_mechanisms.enable_anonymous();
   }
+  let wasBusy = false;
   container.on("message", ({ message, delivery }) => {
+    if (message.message_id === "b" && !wasBusy) {
+      wasBusy = true;
+      delivery.reject({ condition: "com.microsoft:server-busy", description: "not now" });
+      return;
+    }
     waiting.push(message);
     delivery.accept();
   });
@@ -63,11 +69,11 @@ function echoServer({ plain }) {
   return { server: container.listen(options), seen };
 }
 
-async function converse(options, ...login) {
+async function converse(options, caller, ...login) {
   const { server, seen } = echoServer(options);
   await once(server, "listening");
   try {
-    return { ...(await call(server.address().port, ...login)), seen };
+    return { ...(await caller(server.address().port, ...login)), seen };
   } finally {
     server.close();
   }
@@ -75,7 +81,7 @@ async function converse(options, ...login) {
 
 for (const [name, plain, login] of [["anonymously", false, []], ["with a password", true, Object.values(LOGIN)]]) {
   test(`a whole conversation, ${name}`, async () => {
-    const { steps, complaint, seen } = await converse({ plain }, ...login);
+    const { steps, complaint, seen } = await converse({ plain }, call, ...login);
     assert.equal(complaint, "");
     assert.match(steps[0], /^opened by /);
     assert.deepEqual(steps.slice(1), STEPS);
@@ -84,8 +90,30 @@ for (const [name, plain, login] of [["anonymously", false, []], ["with a passwor
   });
 }
 
+const CLIENT_STEPS = [
+  "connected",
+  "sent small",
+  "sent large",
+  "sent busy",
+  "received s: completed",
+  "received l: abandoned",
+  "received b: dead-lettered",
+  "drained",
+  "refused: nothing is at this address",
+  "closed",
+];
+
+for (const [name, plain, login] of [["anonymously", false, []], ["with a password", true, Object.values(LOGIN)]]) {
+  test(`the client library, ${name}`, async () => {
+    const { steps, complaint, seen } = await converse({ plain }, callByClient, ...login);
+    assert.equal(complaint, "");
+    assert.deepEqual(steps, CLIENT_STEPS);
+    assert.deepEqual(seen.outcomes, ["accepted", "modified", "rejected"]);
+  });
+}
+
 test("a refused password ends the conversation", async () => {
-  const { steps, complaint } = await converse({ plain: true }, LOGIN.username, "guess");
+  const { steps, complaint } = await converse({ plain: true }, call, LOGIN.username, "guess");
   assert.deepEqual(steps, []);
   assert.notEqual(complaint, "");
 });

@@ -326,7 +326,7 @@ impl Desk {
     fn role_attached(&mut self, slot: u32, answer: &vorrang_amqp::performative::Attach) {
         match self.links.get_mut(slot).map(|link| &link.role) {
             Some(Role::Sender(_)) => self.sender_attached(slot, answer),
-            Some(Role::Receiver(_)) => self.receiver_attached(slot),
+            Some(Role::Receiver(_)) => self.receiver_attached(slot, answer),
             None => {}
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vorrang_amqp::connection::{LinkId, OwnAttach, SessionId};
+use vorrang_amqp::performative::ReceiverSettleMode;
 
 use super::command::{Arrived, Opened, ReceiverShared, Reply, SendItem, SenderShared, SettleReply};
 use super::slab::Slab;
@@ -75,6 +76,8 @@ pub(super) struct ReceivingLink {
     /// Gone when the caller is, or when nothing will come any more.
     pub(super) arrivals: Option<mpsc::UnboundedSender<Arrived>>,
     pub(super) settling: ById<SettleWaiter>,
+    /// Who settles first, as the server answered (we do, if it says nothing): then no confirmation comes.
+    pub(super) settle_mode: ReceiverSettleMode,
     /// Counts attachments; deliveries of an earlier one cannot be settled on the link.
     pub(super) epoch: u32,
     /// How many deliveries are kept ready for the caller; zero leaves credit to the caller.
@@ -134,6 +137,7 @@ impl ReceivingLink {
             shared,
             arrivals: Some(arrivals),
             settling: ById::default(),
+            settle_mode: ReceiverSettleMode::Second,
             epoch: 0,
             prefetch,
             buffered: 0,

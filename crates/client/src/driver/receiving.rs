@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 use tracing::warn;
 use vorrang_amqp::connection::{Delivery, LinkId, Serial, Settlement};
-use vorrang_amqp::performative::{DeliveryState, Error as AmqpError, Outcome};
+use vorrang_amqp::performative::{Attach, DeliveryState, Error as AmqpError, Outcome, ReceiverSettleMode};
 
 use super::command::{Arrived, DeliveryRef, LinkKey, Reply, SettleReply};
 use super::desk::Desk;
@@ -69,11 +69,12 @@ impl Desk {
         }
     }
 
-    pub(super) fn receiver_attached(&mut self, slot: u32) {
+    pub(super) fn receiver_attached(&mut self, slot: u32, answer: &Attach) {
         if let (Some(live), Some(link)) = (&mut self.live, self.links.get_mut(slot)) {
             let attached = link.attached();
             if let (Some(id), Role::Receiver(receiver)) = (attached, &mut link.role) {
                 receiver.epoch = receiver.epoch.wrapping_add(1);
+                receiver.settle_mode = answer.rcv_settle_mode.unwrap_or(ReceiverSettleMode::First);
                 if receiver.prefetch > 0 {
                     receiver.granted = 0;
                 } else if receiver.granted > 0 {
@@ -199,14 +200,25 @@ impl Desk {
         let Some(id) = attached.filter(|_| same) else {
             return Err((self.unreachable("the link the message came on is gone"), waiter));
         };
+        let settles_first = receiver.settle_mode == ReceiverSettleMode::First;
         receiver.settling.insert(delivery.id, waiter);
         let Some(live) = &mut self.live else { return Ok(()) };
-        if live.amqp.decide(id, Serial::new(delivery.id), state).is_err()
+        let number = Serial::new(delivery.id);
+        let told = if settles_first {
+            live.amqp.settle(id, number, state)
+        } else {
+            live.amqp.decide(id, number, state)
+        };
+        if (told.is_err() || settles_first)
             && let Some(receiver) = self.receiver(delivery.link.slot)
             && let Some(waiter) = receiver.settling.remove(&delivery.id)
         {
-            // Settled before, maybe in a transaction that was rolled back: the broker knows whether it is still locked.
-            return Err((self.unreachable("the delivery was settled on its link before"), waiter));
+            if told.is_err() {
+                // Settled before, maybe in a transaction that was rolled back: the broker knows whether it is still locked.
+                return Err((self.unreachable("the delivery was settled on its link before"), waiter));
+            }
+            // No confirmation will come; it is done when it is said.
+            waiter.answer(Ok(()));
         }
         Ok(())
     }
