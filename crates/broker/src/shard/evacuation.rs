@@ -17,7 +17,7 @@ use super::regions::{counted, named, region_of};
 use crate::journal::record;
 use std::collections::BTreeSet;
 use vorrang_engine::command::{Chill, Rehouse, Relocation};
-use vorrang_engine::fact::{Details, RestoredMessage, RestoredRun, Standing};
+use vorrang_engine::fact::{Details, RestoredGaps, RestoredMessage, RestoredRun, Standing};
 use vorrang_engine::{ColdRecord, Command, Fact, FrozenState, Level, Location, MailboxId, Timestamp};
 use vorrang_log::extent::{Error, ExtentWriter};
 use vorrang_log::{Pace, Region};
@@ -60,7 +60,7 @@ struct Tenant {
 struct Household {
     tenants: Vec<Tenant>,
     /// Runs on disk, and which of their records left them out of turn.
-    runs: Vec<(Box<RestoredRun>, Vec<u64>)>,
+    runs: Vec<(Box<RestoredRun>, Option<Box<RestoredGaps>>)>,
 }
 
 /// Where payloads were copied to: copies of one message share their payload.
@@ -95,7 +95,7 @@ impl Evacuation {
         commands.extend(runs(&moved, self.writer.region(), &mut index));
         let mut messages = moves.len();
         for (run, gaps) in old_runs {
-            if let Some(rehouse) = self.rehouse(&run, &gaps, &mut index, &mut copies)? {
+            if let Some(rehouse) = self.rehouse(&run, gaps.as_deref(), &mut index, &mut copies)? {
                 messages = messages.saturating_add(usize::try_from(rehouse.left).unwrap_or(usize::MAX));
                 commands.push(Command::Rehouse(rehouse));
             }
@@ -108,16 +108,12 @@ impl Evacuation {
     fn rehouse(
         &mut self,
         run: &RestoredRun,
-        gaps: &[u64],
+        gaps: Option<&RestoredGaps>,
         index: &mut Index,
         copies: &mut Copies,
     ) -> Result<Option<Rehouse>, Error> {
         let extent = self.writer.region();
         let to = index.run(extent);
-        let is_gap = |position: u32| {
-            let word = usize::try_from(position / 64).unwrap_or(usize::MAX);
-            gaps.get(word).is_some_and(|bits| bits & (1 << (position % 64)) != 0)
-        };
         let (mut position, mut left) = (run.consumed, 0_u32);
         while position < run.count {
             let wanted = READ_AT_ONCE.min(run.count.saturating_sub(position));
@@ -126,7 +122,7 @@ impl Evacuation {
                 return Ok(None);
             }
             for record in records {
-                if !is_gap(position) {
+                if !gaps.is_some_and(|gaps| gaps.has(position)) {
                     let Some(location) = self.copied(&record, copies)? else { return Ok(None) };
                     index.push(&ColdRecord { location, ..record });
                     left = left.saturating_add(1);
@@ -150,12 +146,12 @@ impl Evacuation {
                     walk.pass_run((run.mailbox, run.level));
                     let here = |(region, _): &(_, u32)| self.regions.contains(&named(*region));
                     if run.regions.iter().any(here) {
-                        runs.push((run, Vec::new()));
+                        runs.push((run, None));
                     }
                 }
                 Fact::RestoredGaps(gaps) => {
-                    if let Some((_, bits)) = runs.last_mut().filter(|(run, _)| run.run == gaps.run) {
-                        *bits = gaps.gaps;
+                    if let Some((_, known)) = runs.last_mut().filter(|(run, _)| run.run == gaps.run) {
+                        *known = Some(gaps);
                     }
                 }
                 Fact::RestoredMessage(message) => {

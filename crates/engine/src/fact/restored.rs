@@ -117,6 +117,15 @@ pub struct RestoredGaps {
     pub gaps: Vec<u64>,
 }
 
+impl RestoredGaps {
+    /// Whether the record at this position of the run left out of turn.
+    #[must_use]
+    pub fn has(&self, position: u32) -> bool {
+        let word = usize::try_from(position / 64).unwrap_or(usize::MAX);
+        self.gaps.get(word).is_some_and(|bits| bits & (1 << (position % 64)) != 0)
+    }
+}
+
 impl RestoredRun {
     /// One of its messages, as it would be told if it were in memory.
     #[must_use]

@@ -115,7 +115,7 @@ impl Core {
                     continue;
                 }
                 Fact::RestoredGaps(gaps) => match run.take() {
-                    Some(run) => self.cold_messages(&run, &gaps).map_err(|error| unusable(&error))?,
+                    Some(run) => self.cold_messages(&run, &gaps)?,
                     None => continue,
                 },
                 part => vec![part],
@@ -144,25 +144,22 @@ impl Core {
         self.recent.find(location).map_or_else(|| self.reader.read(location, size), |body| Ok(body.clone()))
     }
 
-    /// The messages of a run that lies on disk, as if they were in memory.
-    fn cold_messages(
-        &self,
-        run: &RestoredRun,
-        gaps: &RestoredGaps,
-    ) -> Result<Vec<Fact>, vorrang_log::ReadError> {
-        let is_gap = |position: u32| {
-            let word = usize::try_from(position / 64).unwrap_or(usize::MAX);
-            gaps.gaps.get(word).is_some_and(|bits| bits & (1 << (position % 64)) != 0)
-        };
+    /// The messages of a run that lies on disk, as if they were in memory: all of them, or a refusal.
+    fn cold_messages(&self, run: &RestoredRun, gaps: &RestoredGaps) -> Result<Vec<Fact>, Refused> {
+        let unusable = |why: String| Refused::Unusable { why: why.into() };
         let (mut position, mut messages) = (run.consumed, Vec::new());
         while position < run.count {
             let wanted = READ_AT_ONCE.min(run.count.saturating_sub(position));
-            let records = self.reader.cold_records(run.run, position, wanted)?;
+            let records = self.reader.cold_records(run.run, position, wanted);
+            let records = records.map_err(|error| unusable(error.to_string()))?;
             if records.is_empty() {
-                break;
+                let missing = run.count.saturating_sub(position);
+                return Err(unusable(format!(
+                    "{missing} messages on disk cannot be read; run `vorrang doctor`"
+                )));
             }
             for record in records {
-                if !is_gap(position) {
+                if !gaps.has(position) {
                     messages.push(Fact::RestoredMessage(Box::new(run.message(&record))));
                 }
                 position = position.saturating_add(1);
