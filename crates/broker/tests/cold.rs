@@ -14,7 +14,7 @@ use smallvec::smallvec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vorrang_broker::access::Principal;
-use vorrang_broker::api::{Acceptance, Event, Link, Operation, Refused};
+use vorrang_broker::api::{Acceptance, Answer, Condition, Event, Link, Operation, Question, Refused};
 use vorrang_broker::shard::{Item, PeerId};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::Setting;
@@ -138,6 +138,37 @@ fn a_backlog_on_disk_survives_a_restart() {
     let (world, _, mailbox) = filled();
     let mut world = World::open(world.disk.crash(&[]), world.now);
     assert_eq!(drain(&mut world, mailbox), expected());
+}
+
+#[test]
+fn what_is_about_to_be_received_is_not_moved_because_released_segments_wait_for_a_snapshot() {
+    let mut world = World::open(SimDisk::new(1), Timestamp(1_000_000));
+    let (entity, mailbox) = world.queue("q", vec![no_rescue()]);
+    world.attach(1, mailbox, ReceiveMode::PeekLock);
+    let (mut limit, mut ring) = (0, condition(&mut world).ring);
+    while ring.used_segments <= ring.ring_segments / 2 {
+        // One goes, and one is always there.
+        send(&mut world, entity, 1);
+        limit += u32::from(world.core.state().messages_in_memory() > 1);
+        world.ask(Operation::Credit { link: Link(1), limit, drain: false });
+        world.settle();
+        for event in world.told.take() {
+            if let Event::Deliver { delivery, .. } = event {
+                world.settle_message(mailbox, delivery.token.unwrap(), Settlement::Complete);
+            }
+        }
+        world.settle();
+        assert!(!world.evacuate(), "{ring:?}");
+        ring = condition(&mut world).ring;
+    }
+    assert!(world.core.state().messages_in_memory() > 0);
+}
+
+fn condition(world: &mut World) -> Condition {
+    match world.done(Operation::Ask(Question::Condition)).pop() {
+        Some(Event::Answer { answer: Answer::Condition(condition), .. }) => *condition,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -61,6 +61,8 @@ struct Held {
 pub struct Pressure {
     /// Segments in use, the prepared one included.
     pub used_segments: usize,
+    /// Those of them that hold live records or may get some. The others are free as soon as snapshots cover them.
+    pub live_segments: usize,
     /// Segments the ring may have.
     pub ring_segments: usize,
     /// Bytes of a segment.
@@ -304,12 +306,14 @@ impl Supply {
         let short = state.segments.len() + HEADROOM_SEGMENTS > ring;
         let mut live =
             state.segments.iter().filter(|(number, held)| held.released.is_none() && **number < state.active);
+        let released = state.segments.values().filter(|held| held.released.is_some()).count();
         let waiting = state
             .segments
             .iter()
             .any(|(number, held)| held.released.is_some() && *number >= state.covered_below);
         Pressure {
             used_segments: state.segments.len(),
+            live_segments: state.segments.len().saturating_sub(released),
             ring_segments: ring,
             segment_bytes: self.options.segment_bytes,
             evacuate: live.next().filter(|_| short).map(|(number, _)| Region::segment(*number)),

@@ -310,7 +310,10 @@ fn under_pressure_the_oldest_segment_is_named() {
     let pressure = log.pressure();
     assert_eq!(pressure.evacuate, Some(Region::segment(1)));
     assert!(pressure.used_segments <= pressure.ring_segments);
+    assert_eq!(pressure.live_segments, pressure.used_segments);
     log.release(Region::segment(1));
+    assert_eq!(log.pressure().used_segments, pressure.used_segments);
+    assert_eq!(log.pressure().live_segments, pressure.used_segments - 1);
     assert_eq!(log.pressure().evacuate, Some(Region::segment(2)));
     assert!(log.pressure().snapshot_wanted);
 }

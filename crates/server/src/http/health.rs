@@ -137,6 +137,7 @@ mod tests {
             held_events: 0,
             ring: Pressure {
                 used_segments: 1,
+                live_segments: 1,
                 ring_segments: 9,
                 segment_bytes: 1,
                 evacuate: None,

@@ -134,13 +134,15 @@ impl Core {
         Some(BTreeSet::from([extent]))
     }
 
-    /// The oldest segment with messages in it, if it should be emptied: the ring is half full. The log
-    /// itself asks only when it is nearly so; then there would be no time left to finish before sends
-    /// have to be refused.
+    /// The oldest segment with messages in it, if it should be emptied: half the ring is taken by segments
+    /// that hold messages. The log itself asks only when the ring is nearly full; then there would be no time
+    /// left to finish before sends have to be refused. Segments that only wait for a snapshot do not count:
+    /// under a steady load they are most of the ring, and messages that are about to be received would be
+    /// copied for nothing.
     fn oldest_segment_in_need(&self) -> Option<Region> {
         let log = self.writer.log();
         let pressure = log.pressure();
-        if pressure.evacuate.is_some() || pressure.used_segments <= pressure.ring_segments / 2 {
+        if pressure.evacuate.is_some() || pressure.live_segments <= pressure.ring_segments / 2 {
             return pressure.evacuate;
         }
         let segments = log.regions().into_iter().filter(|region| !region.is_extent());
