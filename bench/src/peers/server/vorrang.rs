@@ -21,6 +21,9 @@ rescue = { after = "5s", share = 0.1 }
 prefetch_share = 0.02
 "#;
 
+/// The greatest size a queue may have: as the others, it takes what comes.
+const SIZE: &str = "max_size_in_megabytes = 81920\n";
+
 pub(crate) struct Vorrang {
     pub(crate) binary: Option<PathBuf>,
     /// A program with its options that runs the server and watches it.
@@ -53,7 +56,7 @@ impl Peer for Vorrang {
             settlement: "the completion is written and synced, and the server has said so".to_owned(),
             synced: true,
             configuration: format!(
-                "vorrang serve --dev --log warn --config vorrang.toml\n\nWaits per priority:\n[[queue]]\nname = \"q\"\n{PRIORITIES}"
+                "vorrang serve --dev --log warn --config vorrang.toml\n\nWaits per priority:\n[[queue]]\nname = \"q\"\n{SIZE}{PRIORITIES}"
             ),
         })
     }
@@ -88,10 +91,12 @@ impl Peer for Vorrang {
 fn entities(layout: Layout) -> String {
     let mut text = String::new();
     match layout {
-        Layout::Plain => text.push_str("[[queue]]\nname = \"q\"\n"),
-        Layout::Priorities => {
+        Layout::Plain | Layout::Priorities => {
             text.push_str("[[queue]]\nname = \"q\"\n");
-            text.push_str(PRIORITIES);
+            text.push_str(SIZE);
+            if matches!(layout, Layout::Priorities) {
+                text.push_str(PRIORITIES);
+            }
         }
         Layout::FanOut(behind) => {
             text.push_str("[[topic]]\nname = \"t\"\n");
