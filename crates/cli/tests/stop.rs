@@ -14,16 +14,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use support::Broker;
-use vorrang_amqp::connection::{Closed, Event, LinkId, Outgoing};
+use vorrang_amqp::connection::{Closed, Event, LinkEnding, LinkId, Outgoing};
 use vorrang_amqp::message::put_data;
 use vorrang_amqp::performative::{DeliveryState, DeliveryTag, Role};
 use vorrang_bench::wire::Wire;
 
 const MESSAGES: u64 = 300;
 
-/// Reads until the broker closes the connection; what it says, and the deliveries it accepted before.
-fn until_closed(wire: &mut Wire) -> (String, usize) {
-    let mut accepted = 0;
+/// How a connection was ended.
+struct Ended {
+    /// Why, as was said of the connection.
+    condition: String,
+    /// Why, as was said of each link.
+    links: Vec<String>,
+    /// Deliveries that were accepted before.
+    accepted: usize,
+}
+
+/// Reads until the broker closes the connection.
+fn until_closed(wire: &mut Wire) -> Ended {
+    let (mut links, mut accepted) = (Vec::new(), 0);
     loop {
         while let Some(event) = wire.amqp.next_event() {
             match event {
@@ -31,9 +41,16 @@ fn until_closed(wire: &mut Wire) -> (String, usize) {
                     assert_eq!(told.state.as_deref(), Some(&DeliveryState::ACCEPTED));
                     accepted += told.deliveries.len();
                 }
+                Event::LinkEnded { ending: LinkEnding::Peer { error, .. }, .. } => {
+                    let error = error.expect("it is said why");
+                    let text = error.description.unwrap_or_default();
+                    assert!(text.as_str().contains("the broker is stopping"), "{text}");
+                    links.push(error.condition.as_str().to_owned());
+                }
                 Event::Closed(Closed::Peer { error }) => {
                     let _ = wire.flush();
-                    return (error.expect("it is said why").condition.as_str().to_owned(), accepted);
+                    let condition = error.expect("it is said why").condition.as_str().to_owned();
+                    return Ended { condition, links, accepted };
                 }
                 Event::Closed(other) => panic!("{other:?}"),
                 _ => {}
@@ -41,6 +58,13 @@ fn until_closed(wire: &mut Wire) -> (String, usize) {
         }
         wire.read().unwrap();
     }
+}
+
+fn ended_by_the_stop(wire: &mut Wire) -> Ended {
+    let ended = until_closed(wire);
+    assert_eq!(ended.condition, "amqp:connection:forced");
+    assert_eq!(ended.links, ["amqp:link:detach-forced"]);
+    ended
 }
 
 fn send(wire: &mut Wire, sender: LinkId, number: u64) {
@@ -68,9 +92,8 @@ fn a_broker_that_is_asked_to_stop_answers_what_it_took_and_says_good_bye() {
     }
     wire.flush().unwrap();
     let stopping = thread::spawn(move || broker.stop());
-    let (condition, accepted) = until_closed(&mut wire);
-    assert_eq!(condition, "amqp:connection:forced");
-    assert_eq!(until_closed(&mut idle).0, "amqp:connection:forced");
+    let Ended { accepted, .. } = ended_by_the_stop(&mut wire);
+    ended_by_the_stop(&mut idle);
     assert_eq!(stopping.join().unwrap(), Some(0));
 
     let again = Broker::start(folder.path(), &["q"]);
@@ -94,6 +117,6 @@ fn a_client_that_falls_silent_is_told_and_closed() {
     let folder = tempfile::tempdir().unwrap();
     let broker = Broker::start_with(folder.path(), &["--dev", "--idle-timeout", "1s"]);
     let mut wire = Wire::connect(&broker.door("amqp")).unwrap();
-    assert_eq!(until_closed(&mut wire).0, "amqp:connection:forced");
+    assert_eq!(until_closed(&mut wire).condition, "amqp:connection:forced");
     assert_eq!(broker.stop(), Some(0));
 }

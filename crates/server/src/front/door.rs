@@ -188,12 +188,21 @@ impl Door {
             Event::KeysChanged => self.keys_changed(),
             // No AMQP link watches the namespace.
             Event::News { .. } => {}
-            Event::Stopped { reason } => self.close(&reason),
+            Event::Stopped { reason } => {
+                self.close(&reason);
+                // Nobody is left to be told that the links are gone.
+                self.requests.clear();
+            }
         }
     }
 
-    /// Closes the connection because the broker stops; clients reconnect on this condition.
+    /// Ends every link and closes the connection, because the broker stops or somebody wants it; clients make new
+    /// ones on these conditions.
     pub fn close(&mut self, reason: &str) {
+        let links: Vec<LinkId> = self.links.iter().map(|entry| entry.id).collect();
+        for link in links {
+            self.force(link, reason);
+        }
         // A connection that is closing already needs no second reason.
         let _ = self.amqp.close(Some(Error::new("amqp:connection:forced", reason)));
     }
@@ -203,8 +212,13 @@ impl Door {
     pub fn force_detach(&mut self, number: u64, reason: &str) {
         let is_it = |entry: &&Entry| entry.watched.as_ref().is_some_and(|watched| watched.id() == number);
         // The client may have detached it meanwhile.
-        let Some(entry) = self.links.iter().find(is_it) else { return };
-        let (link, text) = (entry.id, format!("The link '{}' is force detached: {reason}.", entry.name));
+        let Some(link) = self.links.iter().find(is_it).map(|entry| entry.id) else { return };
+        self.force(link, reason);
+    }
+
+    fn force(&mut self, link: LinkId, reason: &str) {
+        let Some(entry) = self.links.entry(link) else { return };
+        let text = format!("The link '{}' is force detached: {reason}.", entry.name);
         self.detach(link, Error::new(condition::name::DETACH_FORCED, text));
     }
 
