@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::admin::{Entity, Properties};
+use crate::admin::QueueProperties;
 use crate::client::{Client, random};
 use crate::error::Error;
 use crate::message::Message;
@@ -23,7 +23,7 @@ const IDLE_MAX: Duration = Duration::from_mins(10);
 /// Where replies come.
 pub(crate) struct Replies<'c> {
     pub(crate) queue: &'c str,
-    /// The JSON API that makes the queue when it is missing.
+    /// Where the queue is made when it is missing.
     pub(crate) admin: Option<&'c str>,
 }
 
@@ -31,8 +31,8 @@ impl Replies<'_> {
     async fn accept(&self, client: &Client, session: &str, wait: Duration) -> Result<SessionReceiver, Error> {
         let accepted = client.accept_session(self.queue, Some(session), wait).await;
         let (Err(Error::NotFound(_)), Some(url)) = (&accepted, self.admin) else { return accepted };
-        let wanted = Properties::default().with_sessions().with_auto_delete_on_idle(IDLE_MAX);
-        client.admin(url)?.create_if_missing(&Entity::queue(self.queue), &wanted).await?;
+        let wanted = QueueProperties::new(self.queue).with_sessions().with_auto_delete_on_idle(IDLE_MAX);
+        client.admin(url)?.create_queue_if_missing(&wanted).await?;
         client.accept_session(self.queue, Some(session), wait).await
     }
 }

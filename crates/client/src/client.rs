@@ -50,6 +50,7 @@ struct Inner {
     operation_time_out: Duration,
     entity_path: Option<String>,
     endpoint: String,
+    host: String,
     reply_queue: Option<String>,
     /// Where the reply queue is made when it is missing.
     reply_admin: Option<String>,
@@ -199,7 +200,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the reply queue when it is missing, over the JSON API at this URL. Without [`ClientBuilder::reply_queue`] the client
+    /// Makes the reply queue when it is missing, over the administration API at this URL. Without [`ClientBuilder::reply_queue`] the client
     /// has one to itself, which the broker deletes when it has not been used for a while.
     #[must_use]
     pub fn create_reply_queue(mut self, url: impl Into<String>) -> Self {
@@ -218,6 +219,7 @@ impl ClientBuilder {
             (None, None) => None,
         };
         let (credential, tls) = (self.connection.credential.clone(), self.tls.clone());
+        let host = self.connection.host.clone();
         let setup = Arc::new(self.setup()?);
         let (connection, io) = driver::establish(&setup).await?;
         let (hub, inbox) = driver::channels();
@@ -231,6 +233,7 @@ impl ClientBuilder {
             operation_time_out,
             entity_path,
             endpoint,
+            host,
             reply_queue,
             reply_admin,
             credential,
@@ -421,6 +424,10 @@ impl Client {
             Err(error) if error == self.inner.hub.ending() => Ok(()),
             other => other,
         }
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.inner.host
     }
 
     pub(crate) fn credentials(&self) -> (Credential, TlsOptions) {

@@ -67,7 +67,7 @@ pub use error::Error;
 pub use message::Message;
 pub use received::{MessageState, Received};
 pub use receiver::{Credit, ReceiveMode, Receiver, ReceiverOptions};
-pub use rules::{CorrelationFilter, Rule, RuleFilter, Rules};
+pub use rules::{CorrelationFilter, Rule, RuleFilter, Rules, Sql};
 pub use sender::{Sender, SenderOptions, Submitted};
 pub use session::{Session, SessionReceiver};
 pub use settle::{Abandon, DeadLetter, Settler};

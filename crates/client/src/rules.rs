@@ -21,7 +21,37 @@ pub struct Rule {
     /// What it lets through.
     pub filter: RuleFilter,
     /// What it changes, in Service Bus SQL.
-    pub action: Option<String>,
+    pub action: Option<Sql>,
+}
+
+/// Text in Service Bus SQL, with values for the `@names` in it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sql {
+    /// The text.
+    pub text: String,
+    /// Its parameters, such as `@limit`. Rules with parameters are made with [`Admin`](crate::admin::Admin).
+    pub parameters: Vec<(String, Value)>,
+}
+
+impl Sql {
+    /// Gives a parameter its value.
+    #[must_use]
+    pub fn with_parameter(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.parameters.push((name.into(), value.into()));
+        self
+    }
+}
+
+impl From<&str> for Sql {
+    fn from(text: &str) -> Self {
+        Sql { text: text.to_owned(), parameters: Vec::new() }
+    }
+}
+
+impl From<String> for Sql {
+    fn from(text: String) -> Self {
+        Sql { text, parameters: Vec::new() }
+    }
 }
 
 /// What a rule lets through.
@@ -32,7 +62,7 @@ pub enum RuleFilter {
     /// Nothing.
     False,
     /// What a condition in Service Bus SQL says.
-    Sql(String),
+    Sql(Sql),
     /// Messages whose properties are equal to these.
     Correlation(CorrelationFilter),
 }
@@ -62,7 +92,7 @@ pub struct CorrelationFilter {
 
 impl Rule {
     /// A rule with a condition in Service Bus SQL.
-    pub fn sql(name: impl Into<String>, condition: impl Into<String>) -> Self {
+    pub fn sql(name: impl Into<String>, condition: impl Into<Sql>) -> Self {
         Rule { name: name.into(), filter: RuleFilter::Sql(condition.into()), action: None }
     }
 
@@ -73,31 +103,66 @@ impl Rule {
 
     /// Changes the messages it lets through.
     #[must_use]
-    pub fn with_action(mut self, action: impl Into<String>) -> Self {
+    pub fn with_action(mut self, action: impl Into<Sql>) -> Self {
         self.action = Some(action.into());
         self
     }
 
-    fn description(&self) -> Map {
-        let expression =
-            |text: &str| -> Map { std::iter::once((Value::from("expression"), Value::from(text))).collect() };
+    /// The rule as `add-rule` takes it, which has no place for parameters.
+    fn description(&self) -> Result<Map, Error> {
+        let expression = |sql: &Sql| {
+            if !sql.parameters.is_empty() {
+                let text = "rules with parameters are made with the administration API";
+                return Err(Error::InvalidArgument(text.into()));
+            }
+            let text = Value::from(sql.text.as_str());
+            Ok(Value::Map(std::iter::once((Value::from("expression"), text)).collect()))
+        };
         let mut map = MapBuilder::default();
         let mut put = |name: &str, value: Value| map.push(&Value::from(name), &value);
         put("rule-name", Value::from(self.name.as_str()));
         match &self.filter {
-            RuleFilter::True => put("sql-filter", Value::Map(expression("1=1"))),
-            RuleFilter::False => put("sql-filter", Value::Map(expression("1=0"))),
-            RuleFilter::Sql(condition) => put("sql-filter", Value::Map(expression(condition))),
+            RuleFilter::True => put("sql-filter", expression(&"1=1".into())?),
+            RuleFilter::False => put("sql-filter", expression(&"1=0".into())?),
+            RuleFilter::Sql(condition) => put("sql-filter", expression(condition)?),
             RuleFilter::Correlation(filter) => put("correlation-filter", Value::Map(filter.to_map())),
         }
         if let Some(action) = &self.action {
-            put("sql-rule-action", Value::Map(expression(action)));
+            put("sql-rule-action", expression(action)?);
         }
-        map.finish()
+        Ok(map.finish())
     }
 }
 
 impl CorrelationFilter {
+    /// The fields by the names the administration API has for them, in the order of its schema.
+    pub(crate) fn fields(&self) -> [(&'static str, &Option<String>); 8] {
+        [
+            ("CorrelationId", &self.correlation_id),
+            ("MessageId", &self.message_id),
+            ("To", &self.to),
+            ("ReplyTo", &self.reply_to),
+            ("Label", &self.subject),
+            ("SessionId", &self.session_id),
+            ("ReplyToSessionId", &self.reply_to_session_id),
+            ("ContentType", &self.content_type),
+        ]
+    }
+
+    /// The same, to be set.
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut Option<String>); 8] {
+        [
+            ("CorrelationId", &mut self.correlation_id),
+            ("MessageId", &mut self.message_id),
+            ("To", &mut self.to),
+            ("ReplyTo", &mut self.reply_to),
+            ("Label", &mut self.subject),
+            ("SessionId", &mut self.session_id),
+            ("ReplyToSessionId", &mut self.reply_to_session_id),
+            ("ContentType", &mut self.content_type),
+        ]
+    }
+
     fn to_map(&self) -> Map {
         let mut map = MapBuilder::default();
         let texts = [
@@ -161,7 +226,7 @@ impl Rules {
     pub async fn add(&self, rule: &Rule) -> Result<(), Error> {
         let arguments = vec![
             ("rule-name", Value::from(rule.name.as_str())),
-            ("rule-description", Value::Map(rule.description())),
+            ("rule-description", Value::Map(rule.description()?)),
         ];
         self.management.call("com.microsoft:add-rule", arguments, None).await.map(|_| ())
     }
@@ -197,7 +262,11 @@ fn read_rule(item: &Value) -> Option<Rule> {
     let description = item.as_map()?.value("rule-description")?;
     let fields: Vec<Value> = description.undescribed().as_list()?.iter().collect();
     let [filter, action, name, ..] = fields.as_slice() else { return None };
-    Some(Rule { name: name.as_str()?.to_owned(), filter: read_filter(filter)?, action: first_text(action) })
+    Some(Rule {
+        name: name.as_str()?.to_owned(),
+        filter: read_filter(filter)?,
+        action: first_text(action).map(Sql::from),
+    })
 }
 
 fn read_filter(filter: &Value) -> Option<RuleFilter> {
@@ -205,7 +274,7 @@ fn read_filter(filter: &Value) -> Option<RuleFilter> {
     match described.descriptor.as_u64()? {
         TRUE_FILTER => Some(RuleFilter::True),
         FALSE_FILTER => Some(RuleFilter::False),
-        SQL_FILTER => Some(RuleFilter::Sql(first_text(filter)?)),
+        SQL_FILTER => Some(RuleFilter::Sql(first_text(filter)?.into())),
         CORRELATION_FILTER => {
             let fields: Vec<Value> = described.value.as_list()?.iter().collect();
             Some(RuleFilter::Correlation(CorrelationFilter::from_fields(&fields)))

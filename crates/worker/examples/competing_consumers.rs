@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use vorrang_client::admin::{Entity, Properties};
+use vorrang_client::admin::QueueProperties;
 use vorrang_client::{Client, Message, Received};
 use vorrang_worker::plan::size::Size;
 use vorrang_worker::{Context, Options, Outcome, Pool, Problem};
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::env::var("VORRANG_CONNECTION_STRING").unwrap_or(CONNECTION_STRING.to_owned());
     let client = Client::connect(&connection_string).await?;
     let admin = client.admin(&std::env::var("VORRANG_ADMIN").unwrap_or(ADMIN.to_owned()))?;
-    admin.create_if_missing(&Entity::queue(QUEUE), &Properties::default().with_max_delivery_count(3)).await?;
+    admin.create_queue_if_missing(&QueueProperties::new(QUEUE).with_max_delivery_count(3)).await?;
     let sender = client.sender(QUEUE).await?;
     sender.send_all((0..MESSAGES).map(|number| Message::text(format!("order {number}")))).await?;
     println!("sent {MESSAGES} messages in batches");

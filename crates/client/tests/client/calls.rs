@@ -61,11 +61,11 @@ async fn a_reply_queue_is_made_when_it_is_missing() {
         assert_eq!(own.call("orders", "x", wait).await.unwrap().text(), Some("answer"));
     }
     let queues = server.admin(&url).unwrap().queues().await.unwrap();
-    let made: Vec<_> = queues.iter().filter(|queue| queue.name.contains("replies")).collect();
+    let made: Vec<_> = queues.iter().filter(|queue| queue.name().contains("replies")).collect();
     // One that was there, the named one, and one for the client without a name.
     assert_eq!(made.len(), 3, "{made:?}");
-    let temporary = made.iter().find(|queue| queue.name.starts_with("replies-")).unwrap();
-    assert_eq!(temporary.properties.value("autoDeleteOnIdle"), Some(&"PT10M".into()));
+    let temporary = made.iter().find(|queue| queue.name().starts_with("replies-")).unwrap();
+    assert_eq!(temporary.auto_delete_on_idle(), Some(Duration::from_mins(10)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

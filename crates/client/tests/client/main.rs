@@ -11,6 +11,7 @@ mod admin;
 mod broker;
 mod calls;
 mod endings;
+mod foreign;
 mod messages;
 mod restart;
 mod rules;
