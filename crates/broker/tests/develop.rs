@@ -17,10 +17,12 @@ use vorrang_broker::api::{
     Acceptance, Answer, Develop, Event, FaultKind, Link, NewFault, Only, Operation, Question, Refused,
 };
 use vorrang_broker::shard::Item;
-use vorrang_engine::command::{ReceiveMode, Settlement};
+use vorrang_engine::command::{Chill, ReceiveMode, Settlement};
 use vorrang_engine::entity::authorization::Rights;
 use vorrang_engine::entity::{self, EntityPath, Setting};
-use vorrang_engine::{EntityId, Incoming, LockToken, MailboxId, Refusal, Sequence, Span, Timestamp};
+use vorrang_engine::{
+    Command, EntityId, Fact, Incoming, LockToken, MailboxId, Refusal, RunId, Sequence, Span, Timestamp,
+};
 use vorrang_filter::MapMessage;
 use vorrang_log::dice::Dice;
 use vorrang_log::disk::SimDisk;
@@ -191,22 +193,15 @@ fn receivers_end_when_the_namespace_becomes_another_and_new_ones_receive() {
     lock(&mut world, 8, mailbox);
 }
 
-#[test]
-fn messages_on_disk_are_kept_with_the_others() {
-    let mut world = world();
-    let (entity, mailbox) = world.queue("q", vec![]);
-    let number = |world: &World, delivery: &vorrang_engine::Delivery| {
-        let body = world.core.reader().read(delivery.location, delivery.size).unwrap();
-        u64::from_le_bytes(body.bytes[..8].try_into().unwrap())
-    };
+/// Sends until a run of messages has left memory, and says how many there are. What the shard is told of those that
+/// leave goes through `told`.
+fn fill_until_some_lie_on_disk(
+    world: &mut World,
+    entity: EntityId,
+    told: impl Fn(Command) -> Command,
+) -> u64 {
     let mut next = 0_u64;
-    while world
-        .core
-        .state()
-        .freeze()
-        .facts()
-        .all(|fact| !matches!(fact, vorrang_engine::Fact::RestoredRun(_)))
-    {
+    while world.core.state().freeze().facts().all(|fact| !matches!(fact, Fact::RestoredRun(_))) {
         assert!(next < 5_000, "nothing leaves memory");
         for _ in 0..20 {
             let mut bytes = next.to_le_bytes().to_vec();
@@ -218,7 +213,9 @@ fn messages_on_disk_are_kept_with_the_others() {
         }
         world.settle();
         world.advance(Span::seconds(3));
-        while world.evacuate() {
+        while let Some(Ok(evacuation)) = world.core.evacuation_if_due() {
+            let commands = evacuation.run().unwrap();
+            world.core.evacuated(commands.into_iter().map(&told).collect());
             world.settle();
             world.snapshot();
             world.snapshot();
@@ -226,6 +223,36 @@ fn messages_on_disk_are_kept_with_the_others() {
         }
         world.told.take();
     }
+    next
+}
+
+#[test]
+fn a_namespace_whose_messages_on_disk_end_early_is_not_kept() {
+    let mut world = world();
+    let (entity, mailbox) = world.queue("q", vec![]);
+    let next = fill_until_some_lie_on_disk(&mut world, entity, |command| match command {
+        // The run begins three records later than it does, so that its last three are behind the end.
+        Command::Chill(chill) => Command::Chill(Box::new(Chill { run: RunId(chill.run.0 + 3), ..*chill })),
+        other => other,
+    });
+    match develop(&mut world, Develop::Capture) {
+        Err(Refused::Unusable { why }) => assert!(why.contains("3 messages on disk"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    // The refusal changes nothing: they all still count, and whoever sends is served.
+    assert_eq!(world.core.state().counts(mailbox).ready, next);
+    send(&mut world, entity, "later");
+}
+
+#[test]
+fn messages_on_disk_are_kept_with_the_others() {
+    let mut world = world();
+    let (entity, mailbox) = world.queue("q", vec![]);
+    let number = |world: &World, delivery: &vorrang_engine::Delivery| {
+        let body = world.core.reader().read(delivery.location, delivery.size).unwrap();
+        u64::from_le_bytes(body.bytes[..8].try_into().unwrap())
+    };
+    let next = fill_until_some_lie_on_disk(&mut world, entity, |command| command);
     // Some of what lies on disk is received, so that a part of it is left.
     world.attach(1, mailbox, ReceiveMode::ReceiveAndDelete);
     world.ask(Operation::Credit { link: Link(1), limit: u32::try_from(next - 60).unwrap(), drain: false });
