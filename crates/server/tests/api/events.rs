@@ -52,6 +52,31 @@ async fn changes_and_dead_letters_are_told_as_they_happen() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_has_become_another_is_told_and_so_is_what_follows() {
+    let server = Server::start().await;
+    server.fine("PUT", "/api/queues/q", "").await;
+    server.fine("PUT", "/dev/snapshots/before", "").await;
+    let mut stream = listen(&server).await;
+    server.fine("POST", "/dev/reset", r#"{"entities": false}"#).await;
+    let told = read_until(&mut stream, "entities are as they were").await;
+    assert!(told.contains("event: namespaceReset\ndata: {"), "{told}");
+    server.fine("POST", "/dev/reset", r#"{"entities": true}"#).await;
+    let told = read_until(&mut stream, "every entity is gone").await;
+    assert!(told.contains("event: namespaceReset\ndata: {"), "{told}");
+    server.fine("POST", "/dev/snapshots/before/restore", "").await;
+    let told = read_until(&mut stream, r#""subject":"before""#).await;
+    assert!(told.contains("event: namespaceRestored\ndata: {"), "{told}");
+    // The feed outlives both: what happens in the other namespace is told, too.
+    server.fine("PATCH", "/api/queues/q", r#"{"maxDeliveryCount": 3}"#).await;
+    read_until(&mut stream, "event: entityChanged").await;
+    server.refused(404, "POST", "/dev/snapshots/absent/restore", "").await;
+    server.fine("DELETE", "/api/queues/q", "").await;
+    let told = read_until(&mut stream, "event: entityDeleted").await;
+    assert!(!told.contains("namespaceRestored"), "nothing was restored: {told}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn only_those_who_may_manage_the_namespace_may_listen() {
     let server = Server::start().await;
     let rules = r#"{"authorizationRules": [{"keyName": "k", "rights": ["Manage", "Send", "Listen"], "primaryKey": "key"}]}"#;

@@ -54,6 +54,12 @@ impl Feed {
         }
         Ok(self.ears.0.subscribe())
     }
+
+    /// Tells what the broker itself does not: of a namespace that has become another there is no entity to speak of.
+    pub(super) fn tell(&self, event: Event) {
+        // Nobody may be listening.
+        let _ = self.ears.0.send(event);
+    }
 }
 
 impl Outlet for Ears {

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use vorrang_broker::api::{Answer, Develop};
 
-use super::{developer, send_everybody_away, workshop};
+use super::{developer, send_everybody_away, tell_everybody, workshop};
 use crate::caller::Caller;
 use crate::date;
 use crate::duration;
@@ -11,7 +11,7 @@ use crate::http::api::asker::Asker;
 use crate::http::api::call::{BODY_BYTES_MAX, Call, done, ok};
 use crate::http::api::complaint::Complaints;
 use crate::http::api::failure::Failure;
-use crate::http::api::model::{AdvanceRequest, Clock, ResetRequest};
+use crate::http::api::model::{AdvanceRequest, Clock, EventKind, ResetRequest};
 use crate::http::fault::Fault;
 
 /// The time, and how far it runs ahead.
@@ -39,6 +39,12 @@ pub(in crate::http::api) async fn reset(mut call: Call) -> Result<Response, Fail
     let asker = developer(&call).await?;
     let ResetRequest { entities } = call.json(BODY_BYTES_MAX).await?;
     asker.develop(Develop::Clear { entities }).await?;
+    let detail = if entities {
+        "every message and every entity is gone; those of the configuration are made anew"
+    } else {
+        "every message is gone; entities are as they were"
+    };
+    tell_everybody(&call, &asker, EventKind::NamespaceReset, None, detail).await;
     send_everybody_away(&call);
     if entities {
         let operator = Caller::operator(&call.site.broker).map_err(crate::caller::Unanswered::from)?;

@@ -7,11 +7,14 @@ pub(super) mod clock;
 pub(super) mod faults;
 pub(super) mod snapshots;
 
-use vorrang_broker::api::Develop;
+use vorrang_broker::api::{Answer, Develop};
 
 use super::asker::Asker;
 use super::call::Call;
 use super::failure::Failure;
+use super::model::{Event, EventKind};
+use crate::date;
+use crate::front::connection::wall_time;
 use crate::registry::Wish;
 use crate::workshop::Workshop;
 
@@ -32,6 +35,17 @@ async fn developer(call: &Call) -> Result<Asker, Failure> {
     let asker = call.asker()?;
     asker.develop(Develop::Clock).await?;
     Ok(asker)
+}
+
+/// Tells whoever listens that everything known of the namespace is to be looked at anew.
+async fn tell_everybody(call: &Call, asker: &Asker, kind: EventKind, subject: Option<String>, detail: &str) {
+    let at = match asker.develop(Develop::Clock).await {
+        Ok(Some(Answer::Clock { now, .. })) => now,
+        // The news is worth more than its minute.
+        _ => wall_time(),
+    };
+    let detail = Some(detail.to_owned());
+    call.site.feed.tell(Event { kind, at: date::rfc3339(at), entity: None, subject, count: None, detail });
 }
 
 /// Nobody who was connected before knows this namespace: every client begins anew.

@@ -4,11 +4,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use vorrang_broker::api::{Answer, Develop};
 
-use super::{developer, send_everybody_away, workshop};
+use super::{developer, send_everybody_away, tell_everybody, workshop};
 use crate::date;
 use crate::http::api::call::{Call, answer, done, ok};
 use crate::http::api::failure::Failure;
-use crate::http::api::model::{Page, Snapshot};
+use crate::http::api::model::{EventKind, Page, Snapshot};
 use crate::http::fault::Fault;
 use crate::workshop::images::{Error, Images, Kept, Name};
 
@@ -36,8 +36,11 @@ pub(in crate::http::api) async fn save(call: Call) -> Result<Response, Failure> 
 pub(in crate::http::api) async fn restore(call: Call) -> Result<Response, Failure> {
     let name = named(&call)?;
     let asker = developer(&call).await?;
+    let subject = name.to_string();
     let image = on_disk(&call, move |images| images.load(&name)).await?;
     asker.develop(Develop::Restore { image }).await?;
+    let detail = "entities and messages are those of the snapshot";
+    tell_everybody(&call, &asker, EventKind::NamespaceRestored, Some(subject), detail).await;
     send_everybody_away(&call);
     Ok(done())
 }

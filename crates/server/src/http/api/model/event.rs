@@ -14,7 +14,7 @@ pub struct Event {
     /// The entity it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
-    /// The class, target or connection it is about.
+    /// The class, target, connection or snapshot it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// How many: messages dead-lettered since the last such event, or events that were missed.
@@ -43,6 +43,11 @@ pub enum EventKind {
     ConnectionOpened,
     /// A client is gone.
     ConnectionClosed,
+    /// A developer took every message away, and perhaps every entity; those of the configuration are told as they
+    /// are made anew.
+    NamespaceReset,
+    /// A developer put a namespace that was kept in the place of this one.
+    NamespaceRestored,
     /// This client did not read fast enough and missed some.
     Missed,
 }
@@ -59,6 +64,8 @@ impl EventKind {
             EventKind::TargetChanged => "targetChanged",
             EventKind::ConnectionOpened => "connectionOpened",
             EventKind::ConnectionClosed => "connectionClosed",
+            EventKind::NamespaceReset => "namespaceReset",
+            EventKind::NamespaceRestored => "namespaceRestored",
             EventKind::Missed => "missed",
         }
     }
