@@ -9,11 +9,16 @@
 
 mod support;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use support::{Broker, until};
 use vorrang_client::{Client, Message};
@@ -24,23 +29,57 @@ const PARENT: &str = "b7ad6b7169203331";
 
 /// A collector: its address, and what it is told, request by request.
 fn collector() -> (String, Receiver<Value>) {
+    let (port, requests) = listen(|stream, told| {
+        while let Some((_, request)) = request(&mut &stream) {
+            // Whoever started it may be gone already.
+            let _ = told.send(request);
+        }
+    });
+    (format!("http://127.0.0.1:{port}"), requests)
+}
+
+/// A collector behind TLS, with the heads of its requests: its certificate is of an authority of its own.
+fn private_collector(folder: &Path) -> (String, PathBuf, Receiver<(Vec<String>, Value)>) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let file = folder.join("authority.pem");
+    std::fs::write(&file, authority.pem()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let names = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = names.signed_by(&key, &authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key.serialize_der().try_into().unwrap());
+    let config = Arc::new(config.unwrap());
+    let (port, requests) = listen(move |stream, told| {
+        let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+        while let Some(request) = request(&mut stream) {
+            let _ = told.send(request);
+        }
+    });
+    (format!("https://localhost:{port}"), file, requests)
+}
+
+/// Serves one connection after the other at a free port.
+fn listen<T: Send + 'static>(serve: impl Fn(TcpStream, &Sender<T>) + Send + 'static) -> (u16, Receiver<T>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
+    let port = listener.local_addr().unwrap().port();
     let (told, requests) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            // Whoever started it may be gone already.
-            while let Some(request) = request(stream.as_ref().unwrap()) {
-                let _ = told.send(request);
-            }
+            serve(stream.unwrap(), &told);
         }
     });
-    (address, requests)
+    (port, requests)
 }
 
-/// One request of a connection, answered; nothing when it ends.
-fn request(stream: &TcpStream) -> Option<Value> {
-    let mut reader = BufReader::new(stream);
+/// One request of a connection, its head in lower case and its body, answered; nothing when it ends.
+fn request<S: Read + Write>(stream: &mut S) -> Option<(Vec<String>, Value)> {
+    let mut reader = BufReader::new(&mut *stream);
     let mut head = Vec::new();
     loop {
         let mut line = String::new();
@@ -57,11 +96,10 @@ fn request(stream: &TcpStream) -> Option<Value> {
     let length = head.iter().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
     let mut body = vec![0; length.parse().unwrap()];
     reader.read_exact(&mut body).unwrap();
-    let mut stream = stream;
     stream
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
         .unwrap();
-    Some(serde_json::from_slice(&body).unwrap())
+    Some((head, serde_json::from_slice(&body).unwrap()))
 }
 
 /// The spans of a request.
@@ -180,7 +218,7 @@ fn the_variable_of_opentelemetry_names_the_collector_and_ours_is_stronger() {
         command.args(["config", "show"]).envs(variables.iter().copied());
         let output = command.current_dir(tempfile::tempdir().unwrap().path()).output().unwrap();
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        text.lines().find(|line| line.contains("otlp_endpoint")).unwrap().to_owned()
+        text.lines().filter(|line| line.contains("otlp_")).collect::<Vec<_>>().join("\n")
     };
     let (theirs, ours) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "VORRANG_OTLP_ENDPOINT");
     assert!(shown(&[]).contains("is not set"));
@@ -188,4 +226,84 @@ fn the_variable_of_opentelemetry_names_the_collector_and_ours_is_stronger() {
     assert!(shown(&[(theirs, "http://a:4318"), (ours, "http://b:4318/")]).contains("\"http://b:4318\""));
     let refused = shown(&[(ours, "http://user:hunter2@b:4318")]);
     assert!(refused.contains("without user") && !refused.contains("hunter2"), "{refused}");
+    let rest = shown(&[
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "authority.pem"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20hunter2"),
+    ]);
+    assert!(rest.contains("otlp_ca_file = \"authority.pem\""), "{rest}");
+    assert!(rest.contains("otlp_headers = \"***\"") && !rest.contains("hunter2"), "{rest}");
+    let refused = shown(&[("VORRANG_OTLP_HEADERS", "hunter2")]);
+    assert!(refused.contains("a list like") && !refused.contains("hunter2"), "{refused}");
+}
+
+/// Sends a traced message and receives it.
+async fn pass_one(broker: &Broker) {
+    let client = connect(broker).await;
+    let parent = format!("00-{TRACE}-{PARENT}-01");
+    let message = Message::text("x").with_property("traceparent", parent.as_str());
+    client.sender("q").await.unwrap().send(message).await.unwrap();
+    let mut receiver = client.receiver("q").await.unwrap();
+    let received = receiver.recv_timeout(PATIENCE).await.unwrap().unwrap();
+    receiver.complete(&received).await.unwrap();
+    client.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_of_a_private_authority_is_told_with_its_key_and_nobody_else_learns_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoint, authority, requests) = private_collector(folder.path());
+    let logged = folder.path().join("log");
+    let config = folder.path().join("broker.toml");
+    let text = format!(
+        "otlp_endpoint = \"{endpoint}\"\notlp_ca_file = \"{}\"\n\
+         otlp_headers = \"authorization=Bearer%20hunter2,x-key=hunter2\"\n[[queue]]\nname = \"q\"\n",
+        authority.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut command = support::serve_logging(folder.path(), "trace");
+    command.arg("--dev").arg("--config").arg(&config).stderr(File::create(&logged).unwrap());
+    let broker = Broker::launch(command);
+    pass_one(&broker).await;
+    let (head, body) = requests.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(spans(&body).len(), 1);
+    for line in ["authorization: bearer hunter2", "x-key: hunter2"] {
+        assert!(head.iter().any(|found| found == line), "{line}: {head:?}");
+    }
+    until("it is counted", || metric(&broker, "vorrang_spans_exported_total") == Some(1));
+    assert_eq!(broker.stop(), Some(0));
+    let log = String::from_utf8(std::fs::read(&logged).unwrap()).unwrap();
+    assert!(log.contains("spans of deliveries are sent"), "{log}");
+    let line = log.lines().find(|line| line.to_ascii_lowercase().contains("hunter2"));
+    assert_eq!(line, None, "the log shows the key");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_of_an_authority_nobody_named_is_not_told_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoint, _, requests) = private_collector(folder.path());
+    let mut command = support::serve_queues(folder.path(), folder.path(), &["q"]);
+    command.args(["--otlp-endpoint", &endpoint, "--otlp-headers", "x-key=hunter2"]);
+    let broker = Broker::launch(command);
+    pass_one(&broker).await;
+    let dropped = "vorrang_spans_dropped_total{reason=\"collector\"}";
+    until("the span is counted as dropped", || metric(&broker, dropped) == Some(1));
+    assert_eq!(broker.stop(), Some(0));
+    assert!(requests.try_recv().is_err());
+}
+
+#[test]
+fn a_file_of_authorities_that_cannot_be_used_is_named_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("absent.pem", None), ("empty.pem", Some("")), ("other.pem", Some("hello"))] {
+        let file = folder.path().join(name);
+        if let Some(text) = text {
+            std::fs::write(&file, text).unwrap();
+        }
+        let mut command = support::serve_queues(folder.path(), folder.path(), &["q"]);
+        command.args(["--otlp-endpoint", "https://localhost:1", "--otlp-ca-file"]).arg(&file);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{name}: {said}");
+        assert!(said.contains(name) && said.contains("otlp_ca_file") && said.contains("PEM"), "{said}");
+    }
 }

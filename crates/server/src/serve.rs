@@ -33,7 +33,7 @@ use crate::root_key;
 use crate::settings::Settings;
 use crate::stop::{Stop, StopSwitch};
 use crate::targets::sampler;
-use crate::telemetry::Exporter;
+use crate::telemetry::{self, Exporter};
 use crate::tls;
 use crate::transport::Transport;
 use crate::watch::Watch;
@@ -98,9 +98,9 @@ pub enum Error {
     /// The broker stopped before it answered.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
-    /// There is no thread for telling of deliveries.
-    #[error("cannot start the thread that sends spans: {0}")]
-    Telemetry(#[source] io::Error),
+    /// Nobody can be told of deliveries.
+    #[error(transparent)]
+    Telemetry(#[from] telemetry::Error),
     /// The system does not say where a door is.
     #[error("cannot find out the address of a door: {0}")]
     Address(#[source] io::Error),
@@ -161,11 +161,10 @@ pub async fn serve(
         None => tls::development_files(&folder, &settings.host.to_string())?,
     };
     let acceptor = tls::acceptor(&certificate)?;
-    let (spans, exporter) = match &settings.otlp_endpoint {
-        Some(endpoint) => Exporter::start(endpoint).map(|(spans, exporter)| (Some(spans), Some(exporter))),
+    let (spans, exporter) = match &settings.collector {
+        Some(collector) => Exporter::start(collector).map(|(spans, exporter)| (Some(spans), Some(exporter))),
         None => Ok((None, None)),
-    }
-    .map_err(Error::Telemetry)?;
+    }?;
     let watch = Arc::new(Watch {
         registry: Arc::default(),
         targets: Arc::default(),

@@ -8,7 +8,7 @@ use vorrang_engine::entity::authorization::AuthorizationRule;
 
 use crate::definitions::Definitions;
 use crate::root_key;
-use crate::telemetry::Endpoint;
+use crate::telemetry::Collector;
 use crate::tls::CertificateFiles;
 
 /// Everything `serve` needs to know.
@@ -32,7 +32,7 @@ pub struct Settings {
     /// Let everybody read the metrics who reaches an HTTP port; else those on loopback or with a token.
     pub danger_open_metrics: bool,
     /// The collector that is told of deliveries; none means that nobody is.
-    pub otlp_endpoint: Option<Endpoint>,
+    pub collector: Option<Collector>,
     /// An emulator `Config.json` whose entities are created at start.
     pub emulator_config: Option<PathBuf>,
     /// Entities to have at start.
@@ -103,7 +103,7 @@ impl Settings {
             danger_dev_remote: false,
             danger_open_metrics: false,
             emulator_config: None,
-            otlp_endpoint: None,
+            collector: None,
             definitions: Definitions::default(),
             definitions_file: None,
             keys: Vec::new(),

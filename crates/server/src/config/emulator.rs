@@ -13,14 +13,22 @@ pub const MOUNT_PATH: &str = "/ServiceBus_Emulator/ConfigFiles/Config.json";
 
 /// The emulator's name for the HTTP port.
 const HTTP_PORT: &str = "EMULATOR_HTTP_PORT";
-/// OpenTelemetry's name for the collector.
+/// OpenTelemetry's names for the collector, the authorities it is believed by, and what it wants to be told.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const COLLECTOR_CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+const COLLECTOR_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
 /// What the environment says in others' words. Our own variables beat these.
 #[must_use]
 pub fn from_environment(variable: impl Fn(&str) -> Option<String>, mount: &Path) -> Vec<Override> {
     let mut found = Vec::new();
-    for (name, key) in [(HTTP_PORT, "http_port"), (COLLECTOR, "otlp_endpoint")] {
+    let names = [
+        (HTTP_PORT, "http_port"),
+        (COLLECTOR, "otlp_endpoint"),
+        (COLLECTOR_CERTIFICATE, "otlp_ca_file"),
+        (COLLECTOR_HEADERS, "otlp_headers"),
+    ];
+    for (name, key) in names {
         let given = variable(name).filter(|text| !text.is_empty());
         if let (Some(text), Some(key)) = (given, Key::find(key)) {
             found.push(Override { key, source: Source::Variable(name.to_owned()), text });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::shape::{Given, Shape};
 use super::{Config, LogFormat};
-use crate::telemetry::Endpoint;
+use crate::telemetry::{Endpoint, Headers};
 
 /// One setting.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +125,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "dev",
         placeholder: "",
-        help: "Accept the emulator's well-known key; for development, on loopback only",
+        help: "Development mode: the emulator's well-known key and the helpers under /dev/; on loopback only",
         shape: Shape::Switch,
         set: |config, given| assign(&mut config.settings.dev, given.switch()),
         show: |config| Some(config.settings.dev.to_string()),
@@ -189,12 +189,27 @@ pub const KEYS: &[Key] = &[
         // What is refused may hold a password.
         shape: Shape::Secret(Endpoint::ALLOWED),
         set: |config, given| {
-            assign(
-                &mut config.settings.otlp_endpoint,
-                given.text().map(Endpoint::parse).filter(Option::is_some),
-            )
+            assign(&mut config.otlp.endpoint, given.text().map(Endpoint::parse).filter(Option::is_some))
         },
-        show: |config| config.settings.otlp_endpoint.as_ref().map(|endpoint| quoted(&endpoint.to_string())),
+        show: |config| config.otlp.endpoint.as_ref().map(|endpoint| quoted(&endpoint.to_string())),
+    },
+    Key {
+        name: "otlp_ca_file",
+        placeholder: "FILE",
+        help: "Certificates of the only authorities believed for that collector (PEM); without it the public ones",
+        shape: FILE,
+        set: |config, given| {
+            assign(&mut config.otlp.ca_file, given.words().map(|path| Some(PathBuf::from(path))))
+        },
+        show: |config| path(config.otlp.ca_file.as_ref()),
+    },
+    Key {
+        name: "otlp_headers",
+        placeholder: "NAME=VALUE,…",
+        help: "Headers that collector wants, such as a key; better in the file or the variable than as a flag",
+        shape: Shape::Secret(Headers::ALLOWED),
+        set: |config, given| assign(&mut config.otlp.headers, given.text().and_then(Headers::parse)),
+        show: |config| (config.otlp.headers != Headers::default()).then(|| quoted(super::show::MASK)),
     },
     Key {
         name: "max_connections",

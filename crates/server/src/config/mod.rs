@@ -36,6 +36,7 @@ use reader::{Reader, Table};
 use shape::Given;
 
 use crate::settings::Settings;
+use crate::telemetry::{Collector, Endpoint, Headers};
 use crate::tls::CertificateFiles;
 
 /// The file that is read when none is named.
@@ -50,6 +51,8 @@ pub struct Config {
     pub log: Log,
     /// The two halves of a certificate, as they were given; both or none are needed.
     tls: TlsFiles,
+    /// What is known of a collector; it is one once it has an address.
+    otlp: Otlp,
     /// Where each setting comes from that is not our default.
     sources: BTreeMap<&'static str, Source>,
 }
@@ -58,6 +61,13 @@ pub struct Config {
 struct TlsFiles {
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Otlp {
+    endpoint: Option<Endpoint>,
+    ca_file: Option<PathBuf>,
+    headers: Headers,
 }
 
 /// What is logged, and how.
@@ -106,6 +116,7 @@ impl Default for Config {
             settings: Settings::new(PathBuf::from("./vorrang-data")),
             log: Log { filter: "info".to_owned(), format: LogFormat::Text },
             tls: TlsFiles::default(),
+            otlp: Otlp::default(),
             sources: BTreeMap::new(),
         }
     }
@@ -202,6 +213,9 @@ impl Config {
             }
             (None, Some(_)) => complain(self.source("tls_key"), "tls_key", "needs tls_certificate beside it"),
         }
+        // Deployments give the same variables to every program; without an address the others mean nothing.
+        let Otlp { endpoint, ca_file, headers } = self.otlp.clone();
+        self.settings.collector = endpoint.map(|endpoint| Collector { endpoint, ca_file, headers });
         for (key, text) in self.settings.problems() {
             complain(self.source(key), key, &text);
         }

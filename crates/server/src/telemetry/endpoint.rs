@@ -1,6 +1,7 @@
 //! Where spans go: the address of a collector.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use ureq::http::Uri;
 
@@ -23,6 +24,14 @@ impl Endpoint {
         let host = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
         let sound = matches!(uri.scheme_str(), Some("http" | "https")) && !host.host().is_empty();
         (sound && uri.query().is_none()).then(|| Endpoint(text.trim_end_matches('/').to_owned()))
+    }
+
+    /// Whether what is sent there crosses a network that others can read.
+    pub(super) fn is_in_the_clear(&self) -> bool {
+        let Ok(uri) = self.0.parse::<Uri>() else { return false };
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        uri.scheme_str() == Some("http") && !here
     }
 
     /// Where spans are sent.
@@ -58,6 +67,21 @@ mod tests {
         for (text, expected) in cases {
             let found = Endpoint::parse(text).map(|endpoint| endpoint.traces());
             assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_plain_http_beyond_this_machine_can_be_read_by_others() {
+        let cases = [
+            ("http://localhost:4318", false),
+            ("http://127.0.0.1:4318", false),
+            ("http://[::1]:4318", false),
+            ("https://otel.example.com", false),
+            ("http://otel.example.com", true),
+            ("http://10.0.0.1:4318", true),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Endpoint::parse(text).unwrap().is_in_the_clear(), expected, "{text}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that sends spans.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,9 +11,10 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 use ureq::Agent;
 
-use super::endpoint::Endpoint;
+use super::headers::Headers;
 use super::span::{self, Span};
-use super::{Figures, Spans};
+use super::trust::trust;
+use super::{Collector, Figures, Spans};
 
 /// Spans that wait to be sent; what comes while so many do is dropped.
 const QUEUE_MAX: usize = 8_192;
@@ -22,6 +24,25 @@ const BATCH_MAX: usize = 512;
 const GATHER: Duration = Duration::from_secs(1);
 /// How long the collector has to take a batch.
 const REQUEST_MAX: Duration = Duration::from_secs(3);
+
+/// Why spans cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The authorities of the collector's certificate are not known.
+    #[error(
+        "cannot use the file {} of otlp_ca_file: {source}; it is a PEM file with the certificate of an authority",
+        path.display()
+    )]
+    Authorities {
+        /// The file in question.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+    /// There is no thread for it.
+    #[error("cannot start the thread that sends spans: {0}")]
+    Thread(#[source] io::Error),
+}
 
 /// What goes through the queue.
 #[derive(Debug)]
@@ -41,20 +62,36 @@ pub struct Exporter {
 
 impl Exporter {
     /// Starts sending to a collector, whether or not one answers there yet.
-    pub fn start(endpoint: &Endpoint) -> io::Result<(Arc<Spans>, Exporter)> {
+    pub fn start(collector: &Collector) -> Result<(Arc<Spans>, Exporter), Error> {
+        let Collector { endpoint, ca_file, headers } = collector;
+        let tls = trust(ca_file.as_deref()).map_err(|source| Error::Authorities {
+            // Without a file there is nothing that could be wrong with one.
+            path: ca_file.clone().unwrap_or_default(),
+            source,
+        })?;
         let (queue, items) = sync_channel(QUEUE_MAX);
         let (figures, stopping) = (Arc::new(Figures::default()), Arc::new(AtomicBool::new(false)));
-        let config = Agent::config_builder().timeout_global(Some(REQUEST_MAX)).max_redirects(0).build();
+        let config = Agent::config_builder()
+            .timeout_global(Some(REQUEST_MAX))
+            // What is meant for one collector goes to no other.
+            .max_redirects(0)
+            .tls_config(tls)
+            .build();
         let sending = Sending {
             items,
             agent: Agent::new_with_config(config),
             url: endpoint.traces(),
+            headers: headers.clone(),
             figures: Arc::clone(&figures),
             stopping: Arc::clone(&stopping),
             reachable: true,
         };
-        let thread = thread::Builder::new().name("telemetry".to_owned()).spawn(move || sending.run())?;
+        let spawned = thread::Builder::new().name("telemetry".to_owned()).spawn(move || sending.run());
+        let thread = spawned.map_err(Error::Thread)?;
         info!(%endpoint, "spans of deliveries are sent to a collector");
+        if endpoint.is_in_the_clear() && !headers.is_empty() {
+            warn!(%endpoint, "the collector's headers cross the network unencrypted; https would protect them");
+        }
         Ok((Arc::new(Spans { queue: queue.clone(), figures }), Exporter { queue, stopping, thread }))
     }
 
@@ -72,6 +109,7 @@ struct Sending {
     items: Receiver<Item>,
     agent: Agent,
     url: String,
+    headers: Headers,
     figures: Arc<Figures>,
     stopping: Arc<AtomicBool>,
     /// Whether the last batch was taken: only changes are worth a line.
@@ -122,7 +160,10 @@ impl Sending {
     }
 
     fn post(&self, body: &[u8]) -> Result<(), String> {
-        let request = self.agent.post(&self.url).header("content-type", "application/json");
+        let mut request = self.agent.post(&self.url).header("content-type", "application/json");
+        for (name, value) in self.headers.iter() {
+            request = request.header(name, value);
+        }
         // What it answers beside its status says nothing that could be done here.
         request.send(body).map(drop).map_err(|error| error.to_string())
     }

@@ -7,8 +7,11 @@
 mod context;
 mod endpoint;
 mod exporter;
+mod headers;
 mod span;
+mod trust;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -16,7 +19,8 @@ use vorrang_amqp::message::{Message, MessageId};
 use vorrang_engine::{Delivery, Timestamp};
 
 pub use endpoint::Endpoint;
-pub use exporter::Exporter;
+pub use exporter::{Error, Exporter};
+pub use headers::Headers;
 
 use crate::count::Counter;
 use context::Context;
@@ -25,6 +29,17 @@ use span::Span;
 
 /// Characters of a message's id that are told; Service Bus allows no more.
 const MESSAGE_ID_CHARS_MAX: usize = 128;
+
+/// The collector, and how it is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collector {
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// The only authorities its certificate may be of; without it, the public ones.
+    pub ca_file: Option<PathBuf>,
+    /// What it is told with every request.
+    pub headers: Headers,
+}
 
 /// Takes spans, without ever waiting.
 #[derive(Debug)]
