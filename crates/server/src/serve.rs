@@ -331,7 +331,8 @@ fn serve_doors(
             let websocket = websocket_server(&shared, &places, accepted.peer, &stop);
             let (router, stop) = (router.clone(), stop.clone());
             async move {
-                http::serve(accepted.stream, accepted.peer, router, websocket, handshake_max, stop).await;
+                let peer = http::Peer { address: accepted.peer, tls: false };
+                http::serve(accepted.stream, peer, router, websocket, handshake_max, stop).await;
                 drop(accepted.place);
             }
         }
@@ -345,6 +346,7 @@ fn serve_doors(
             async move {
                 let Accepted { stream, peer, place } = accepted;
                 if let Some(stream) = acceptor.accept(stream, peer).await {
+                    let peer = http::Peer { address: peer, tls: true };
                     http::serve(stream, peer, router, websocket, handshake_max, stop).await;
                 }
                 drop(place);

@@ -13,6 +13,8 @@ use super::spelling::Spelling;
 use crate::caller::{Answered, Caller};
 use crate::front::address::percent_decoded;
 
+/// What a proxy says about the way the client came. It may be made up, but only whoever did is misled.
+const FORWARDED_PROTO: &str = "x-forwarded-proto";
 /// A host that no header names.
 const HOST: &str = "localhost";
 /// What clients ask for that say nothing.
@@ -27,6 +29,8 @@ pub(crate) struct Call {
     /// How their names were written.
     pub(super) spelling: Spelling,
     pub(crate) query: Query,
+    /// Whether it came over TLS to this server.
+    pub(super) tls: bool,
 }
 
 impl Call {
@@ -38,6 +42,12 @@ impl Call {
             api_version: self.query.get("api-version").unwrap_or(API_VERSION).to_owned(),
             namespace: self.site.namespace.clone(),
         }
+    }
+
+    /// The scheme of a URL that leads the client here again: what it used, or what the proxy says that it used.
+    pub(super) fn scheme(&self) -> &'static str {
+        let proxied = self.headers.get(FORWARDED_PROTO).is_some_and(|scheme| scheme == "https");
+        if self.tls || proxied { "https" } else { "http" }
     }
 
     /// Asks the broker; `path` is what the client knows the thing by.

@@ -73,9 +73,14 @@ pub struct Site {
     pub feed: api::Feed,
 }
 
-/// Where a request comes from, among its extensions.
+/// Where a request comes from and how, among its extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
+pub struct Peer {
+    /// The address at the other end.
+    pub address: SocketAddr,
+    /// Whether the way here is encrypted.
+    pub tls: bool,
+}
 
 /// All routes. The WebSocket upgrade finds its [`ServeWebSocket`] among the request's extensions.
 pub fn router(site: Arc<Site>) -> Router {
@@ -95,7 +100,7 @@ pub fn router(site: Arc<Site>) -> Router {
 /// Serves one HTTP connection until it ends, is upgraded, or the server stops.
 pub async fn serve<S>(
     stream: S,
-    peer: SocketAddr,
+    peer: Peer,
     router: Router,
     serve_websocket: ServeWebSocket,
     head_max: Duration,
@@ -111,13 +116,15 @@ pub async fn serve<S>(
         }
         request.extensions_mut().insert(spelling);
         request.extensions_mut().insert(Arc::clone(&serve_websocket));
-        request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(peer);
         router.clone().oneshot(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_max)
         .max_buf_size(HEAD_BYTES_MAX)
+        // `Content-Type`, as scripts expect it that do not know that it means the same in lower case.
+        .title_case_headers(true)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     tokio::pin!(connection);

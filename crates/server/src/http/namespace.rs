@@ -15,7 +15,7 @@ use super::address::Address;
 use super::call::{Call, Query};
 use super::fault::Fault;
 use super::spelling::Spelling;
-use super::{Site, atom, sas};
+use super::{Peer, Site, atom, sas};
 use crate::caller::{Caller, Unanswered};
 
 /// What a client calls its request by; it gets it back.
@@ -50,7 +50,8 @@ async fn answer(site: Arc<Site>, request: Request) -> Result<Response, Fault> {
     let caller = Caller::connect(&site.broker, principal).map_err(Unanswered::from)?;
     let (method, headers, query) = (head.method, head.headers, Query::of(&head.uri));
     let spelling = head.extensions.get::<Spelling>().cloned().unwrap_or_default();
-    let call = Call { site, caller, method, headers, spelling, query };
+    let tls = head.extensions.get::<Peer>().is_some_and(|peer| peer.tls);
+    let call = Call { site, caller, method, headers, spelling, query, tls };
     match address {
         Address::Messages(path, verb) => super::rest::serve(&call, path, verb, body).await,
         address => atom::serve(&call, address, body).await,

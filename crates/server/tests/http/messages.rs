@@ -1,6 +1,6 @@
 //! The data plane as a script meets it.
 
-use crate::server::Server;
+use crate::server::{Answer, Server};
 
 async fn with_queue(description: &str) -> Server {
     let server = Server::start().await;
@@ -48,6 +48,33 @@ async fn a_message_goes_through_with_everything_it_has() {
     assert_eq!(again.properties()["DeliveryCount"], 2);
     assert_eq!(server.ask("DELETE", path(&again.headers["location"]), &[], "").await.status, 200);
     assert_eq!(server.ask("POST", "/q/messages/head?timeout=0", &[], "").await.status, 204);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn answers_write_names_with_their_capitals_and_lead_back_the_way_the_client_came() {
+    let server = with_queue("").await;
+    let sent = [
+        ("BrokerProperties", r#"{"MessageId":"m"}"#),
+        ("CustomerTier", "7"),
+        ("plain", "true"),
+        ("x-ODD", "1"),
+    ];
+    assert_eq!(server.ask("POST", "/q/messages", &sent, "hello").await.status, 201);
+    let taken = server.ask("POST", "/q/messages/head?timeout=20", &[], "").await;
+    let named =
+        |answer: &Answer, name: &str| answer.head.lines().any(|line| line.starts_with(&format!("{name}: ")));
+    for name in ["BrokerProperties", "CustomerTier", "plain", "x-ODD", "Location", "Content-Length", "Date"] {
+        assert!(named(&taken, name), "{name}: {}", taken.head);
+    }
+    let location = &taken.headers["location"];
+    assert!(location.starts_with(&format!("http://{}/q/messages/m/", server.http)), "{location}");
+    let renewed = server.ask("POST", path(location), &[], "").await;
+    assert!(named(&renewed, "BrokerProperties"), "{}", renewed.head);
+    assert_eq!(server.ask("PUT", path(location), &[], "").await.status, 200);
+    let proxied = [("X-Forwarded-Proto", "https")];
+    let again = server.ask("POST", "/q/messages/head?timeout=20", &proxied, "").await;
+    assert!(again.headers["location"].starts_with("https://"), "{}", again.head);
     server.stop().await;
 }
 

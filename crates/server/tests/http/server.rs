@@ -98,6 +98,8 @@ pub(crate) fn token_for(name: &str, key: &str, place: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// The head as it was written.
+    pub(crate) head: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
@@ -110,7 +112,8 @@ impl Answer {
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
         let header =
             |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
-        Answer { status, headers: lines.filter_map(header).collect(), body: body.to_owned() }
+        let headers = lines.filter_map(header).collect();
+        Answer { status, head: head.to_owned(), headers, body: body.to_owned() }
     }
 
     /// The text of the first element of this name.

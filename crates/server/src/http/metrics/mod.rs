@@ -54,10 +54,10 @@ pub(super) fn routes() -> Router<Arc<Site>> {
 
 async fn metrics(
     State(site): State<Arc<Site>>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(Peer { address, .. }): Extension<Peer>,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
-    if !peer.ip().to_canonical().is_loopback() && !site.watch.metrics_open {
+    if !address.ip().to_canonical().is_loopback() && !site.watch.metrics_open {
         // The one door decides, on the question that needs most.
         let caller = Caller::connect(&site.broker, sas::principal(&site, &headers, None)?)
             .map_err(|stopped| Fault::unavailable(stopped.to_string()))?;

@@ -24,7 +24,7 @@ async fn get(site: &Arc<Site>, peer: &str, token: Option<&str>) -> (StatusCode, 
     if let Some(token) = token {
         request = request.header("Authorization", token);
     }
-    let peer = Peer(peer.parse::<SocketAddr>().unwrap());
+    let peer = Peer { address: peer.parse::<SocketAddr>().unwrap(), tls: false };
     let request = request.extension(peer).body(Body::empty()).unwrap();
     let response = router(Arc::clone(site)).oneshot(request).await.unwrap();
     let status = response.status();

@@ -1,12 +1,12 @@
 //! Application properties as HTTP headers, and which headers are none.
 //!
 //! A value in double quotes is text; one without is a number or a flag if it reads like one, else text.
-//! Names are kept as they were written, as far as that is known; in an answer they are in lower case, as the library
-//! for HTTP writes them.
+//! Names are kept as they were written, as far as that is known, and an answer writes them so.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use vorrang_amqp::value::Value;
 
+use super::capitals::Capitals;
 use crate::http::fault::Fault;
 use crate::http::spelling::Spelling;
 
@@ -99,14 +99,15 @@ fn typed(name: &HeaderName, value: &HeaderValue) -> Result<Value, Fault> {
 }
 
 /// Adds a property to a response. One whose name cannot be that of a header is left out.
-pub(super) fn write(headers: &mut HeaderMap, name: &str, value: &serde_json::Value) {
-    let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { return };
-    if !is_property(name.as_str()) {
+pub(super) fn write(headers: &mut HeaderMap, capitals: &mut Capitals, name: &str, value: &serde_json::Value) {
+    let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else { return };
+    if !is_property(header.as_str()) {
         return;
     }
     // JSON escapes what would end a header.
     if let Ok(value) = HeaderValue::from_bytes(value.to_string().as_bytes()) {
-        headers.insert(name, value);
+        headers.insert(header, value);
+        capitals.note(name);
     }
 }
 
@@ -155,10 +156,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         let text = serde_json::Value::from("a\r\nSet-Cookie: b");
         for name in ["Content-Length", "Transfer-Encoding", "Set-Cookie", "a b", "a\r\nb", "", "größe"] {
-            write(&mut headers, name, &text);
+            write(&mut headers, &mut Capitals::default(), name, &text);
         }
         assert!(headers.is_empty());
-        write(&mut headers, "Color", &text);
+        write(&mut headers, &mut Capitals::default(), "Color", &text);
         assert_eq!(headers.get("color").unwrap(), "\"a\\r\\nSet-Cookie: b\"");
     }
 }

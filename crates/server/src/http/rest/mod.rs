@@ -4,6 +4,7 @@
 //! long as it lasts; a lock outlives it, because it is known by its token. A message that was on its way
 //! to a client that has gone is given back ([`crate::caller`]).
 
+mod capitals;
 mod headers;
 mod incoming;
 mod outgoing;
@@ -23,6 +24,7 @@ use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::EntityPath;
 use vorrang_engine::{LockToken, MailboxId, Refusal, Reply};
 
+use self::capitals::Capitals;
 use super::address::Verb;
 use super::body;
 use super::call::Call;
@@ -144,9 +146,11 @@ async fn message(call: &Call, shown: &str, received: Received) -> Result<Respons
         spans.delivered(shown, &delivery, &message, wall_time());
     }
     let origin = call.origin();
-    outgoing::response(&delivery, payload, |id, token| {
-        format!("https://{}/{shown}/messages/{id}/{token}", origin.host)
-    })
+    let (mut response, capitals) = outgoing::response(&delivery, payload, |id, token| {
+        format!("{}://{}/{shown}/messages/{id}/{token}", call.scheme(), origin.host)
+    })?;
+    response.extensions_mut().extend(capitals.spelling().await);
+    Ok(response)
 }
 
 /// Reads from the disk, beside the tasks that serve connections.
@@ -193,6 +197,9 @@ async fn renew(call: &Call, path: EntityPath, shown: &str, token: LockToken) -> 
         let text = serde_json::json!({ "LockedUntilUtc": date::rfc1123(*until) }).to_string();
         if let Ok(value) = HeaderValue::from_str(&text) {
             response.headers_mut().insert(properties::HEADER, value);
+            let mut capitals = Capitals::default();
+            capitals.note(properties::HEADER_WRITTEN);
+            response.extensions_mut().extend(capitals.spelling().await);
         }
     }
     response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));

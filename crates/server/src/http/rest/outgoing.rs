@@ -11,18 +11,19 @@ use vorrang_amqp::value::Value;
 use vorrang_broker::shard::Body as Payload;
 use vorrang_engine::message::{Delivery, MessageState};
 
+use super::capitals::Capitals;
 use super::headers;
-use super::properties::HEADER;
+use super::properties::{HEADER, HEADER_WRITTEN};
 use crate::date;
 use crate::front::message::{Purpose, annotation, id_text, to_filter, write_outgoing};
 use crate::http::fault::Fault;
 
-/// The response that hands a message over; `locate` makes the URL of its lock.
+/// The response that hands a message over, and how its headers are written; `locate` makes the URL of its lock.
 pub(super) fn response(
     delivery: &Delivery,
     payload: Payload,
     locate: impl FnOnce(&str, &str) -> String,
-) -> Result<Response, Fault> {
+) -> Result<(Response, Capitals), Fault> {
     // What AMQP receivers would get, with every change laid over it.
     let unreadable = |_| Fault::malformed("The message is not in a form that can be shown over HTTP.");
     let stored = Message::parse(payload.bytes).map_err(unreadable)?;
@@ -34,7 +35,7 @@ pub(super) fn response(
 
     let status = if delivery.token.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = (status, body(&message)).into_response();
-    let headers = response.headers_mut();
+    let (headers, mut capitals) = (response.headers_mut(), Capitals::default());
     match properties.content_type.as_ref().and_then(|kind| HeaderValue::from_str(kind.as_str()).ok()) {
         Some(kind) => headers.insert(header::CONTENT_TYPE, kind),
         None => headers.remove(header::CONTENT_TYPE),
@@ -43,7 +44,7 @@ pub(super) fn response(
         message.application_properties().iter().flat_map(vorrang_amqp::value::Map::encoded_iter)
     {
         if let (Some(key), Some(value)) = (key.as_str(), to_filter(&value).value()) {
-            headers::write(headers, key, &as_json(value));
+            headers::write(headers, &mut capitals, key, &as_json(value));
         }
     }
     let described = broker_properties(delivery, &properties, &message);
@@ -55,8 +56,9 @@ pub(super) fn response(
     }
     if let Ok(value) = HeaderValue::from_bytes(Json::Object(described).to_string().as_bytes()) {
         headers.insert(HEADER, value);
+        capitals.note(HEADER_WRITTEN);
     }
-    Ok(response)
+    Ok((response, capitals))
 }
 
 /// The data sections one after the other; text and binary values as they are.

@@ -9,6 +9,8 @@ use crate::http::fault::Fault;
 
 /// The header, in both directions.
 pub(super) const HEADER: HeaderName = HeaderName::from_static("brokerproperties");
+/// The same as the service writes it.
+pub(super) const HEADER_WRITTEN: &str = "BrokerProperties";
 
 /// Longer than any set of properties that could be accepted.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
