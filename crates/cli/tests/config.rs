@@ -34,12 +34,20 @@ fn every_mistake_from_every_place_is_reported_at_once() {
         folder.path(),
         &format!("amqp_port = 70000\n[[queue]]\nname = \"a\"\nlock_duraton = \"{SECRET}\"\n"),
     );
-    let variables = [("VORRANG_LOG_FORMAT", "xml"), ("VORRANG_MAX_CONNECTIONS", "")];
+    let emulator =
+        r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"MaxDeliveryCount":0}}]}]}}"#;
+    std::fs::write(folder.path().join("Config.json"), emulator).unwrap();
+    let variables = [
+        ("VORRANG_LOG_FORMAT", "xml"),
+        ("VORRANG_MAX_CONNECTIONS", ""),
+        ("VORRANG_EMULATOR_CONFIG", "Config.json"),
+    ];
     let output = vorrang(folder.path(), &variables, &["config", "check", "--handshake-timeout", "soon"]);
     let text = text(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     for part in [
-        "the configuration has 4 mistakes",
+        "the configuration has 5 mistakes",
+        "Config.json: $.UserConfig.Namespaces[0].Queues[0].Properties.MaxDeliveryCount: cannot be 0",
         "vorrang.toml:1: amqp_port cannot be 70000",
         "vorrang.toml:4: queue[0].lock_duraton is not a key here; did you mean lock_duration?",
         "variable VORRANG_LOG_FORMAT: log_format cannot be \"xml\": allowed is text, json",

@@ -35,6 +35,7 @@ pub use shape::Shape;
 use reader::{Reader, Table};
 use shape::Given;
 
+use crate::definitions::emulator::FileError;
 use crate::settings::Settings;
 use crate::telemetry::{Collector, Endpoint, Headers};
 use crate::tls::CertificateFiles;
@@ -149,6 +150,7 @@ impl Config {
         }
         config.take(&given, &mut problems);
         problems.extend(config.contradictions());
+        problems.extend(config.emulator_mistakes());
         if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
     }
 
@@ -190,6 +192,29 @@ impl Config {
             _ => 0,
         });
         reader.problems
+    }
+
+    /// What is wrong with the emulator's file, if there is one.
+    fn emulator_mistakes(&self) -> Vec<Problem> {
+        let Some(path) = &self.settings.emulator_config else { return Vec::new() };
+        match crate::definitions::emulator::read(path) {
+            Ok(_) => Vec::new(),
+            Err(FileError::Unreadable { path, source: error }) => {
+                let text =
+                    format!("cannot be {}: it cannot be read: {error}", shown(&path.display().to_string()));
+                let (source, key) = (self.source("emulator_config"), "emulator_config".to_owned());
+                vec![Problem { source, key, mistake: Mistake::Other(text) }]
+            }
+            Err(FileError::Wrong { path, problems }) => {
+                let source = Source::EmulatorFile(path.into());
+                let problem = |text| Problem {
+                    source: source.clone(),
+                    key: String::new(),
+                    mistake: Mistake::Other(text),
+                };
+                problems.0.into_iter().map(problem).collect()
+            }
+        }
     }
 
     fn note(&mut self, key: &'static Key, source: Source) {

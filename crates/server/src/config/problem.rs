@@ -28,6 +28,8 @@ pub enum Source {
     Flag(String),
     /// A file that lies where the emulator's container expects it.
     EmulatorMount,
+    /// Somewhere in the emulator's file.
+    EmulatorFile(Arc<Path>),
 }
 
 impl fmt::Display for Source {
@@ -38,6 +40,7 @@ impl fmt::Display for Source {
             Source::Variable(name) => write!(f, "variable {name}"),
             Source::Flag(name) => write!(f, "flag --{name}"),
             Source::EmulatorMount => f.write_str("the emulator's mount path"),
+            Source::EmulatorFile(path) => write!(f, "{}", path.display()),
         }
     }
 }

@@ -238,11 +238,35 @@ fn the_emulators_words_are_understood_and_ours_are_stronger() {
     assert_eq!(load("http_port = 1", &found).unwrap().settings.ports.http, 5_400);
     let ours = [found.clone(), vec![variable("http_port", "5500")]].concat();
     assert_eq!(load("", &ours).unwrap().settings.ports.http, 5_500);
-    fs::write(&mount, "{}").unwrap();
+    let mine = folder.path().join("mine.json");
+    for file in [&mount, &mine] {
+        fs::write(file, r#"{"UserConfig":{}}"#).unwrap();
+    }
     let found = from_environment(|_| None, &mount);
     assert_eq!(load("", &found).unwrap().settings.emulator_config.as_deref(), Some(mount.as_path()));
-    let other = load("emulator_config = \"mine.json\"", &found).unwrap();
-    assert_eq!(other.settings.emulator_config.as_deref(), Some(Path::new("mine.json")));
+    let other = load(&format!("emulator_config = {:?}", mine.display().to_string()), &found).unwrap();
+    assert_eq!(other.settings.emulator_config.as_deref(), Some(mine.as_path()));
+}
+
+#[test]
+fn mistakes_of_the_emulators_file_are_told_with_all_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("Config.json");
+    let text = r#"{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"LockDuration":"PT10M","MaxDeliveryCount":"x"}}]}]}}"#;
+    fs::write(&file, text).unwrap();
+    let told = |path: &Path| {
+        let text = format!("amqp_port = 70000\nemulator_config = {:?}\n", path.display().to_string());
+        load(&text, &[]).unwrap_err().to_string()
+    };
+    let said = told(&file);
+    for part in [
+        "amqp_port cannot be 70000",
+        "Config.json: $.UserConfig.Namespaces[0].Queues[0].Properties.LockDuration: cannot be 600 s: allowed is",
+        "Config.json: $.UserConfig.Namespaces[0].Queues[0].Properties.MaxDeliveryCount: cannot be \"x\": allowed is",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(told(&folder.path().join("absent.json")).contains("it cannot be read"));
 }
 
 #[test]

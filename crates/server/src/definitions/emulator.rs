@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use vorrang_engine::entity::{EntityName, RuleDescription, RuleName, Setting, SubscriptionName};
+use vorrang_engine::entity::{
+    Description as _, EntityLimits, EntityName, Problem as Refused, QueueDescription, RuleDescription,
+    RuleName, Setting, SubscriptionDescription, SubscriptionName, TopicDescription,
+};
 use vorrang_filter::{Action, Correlation, Filter, Parameters, Sql, SystemProperty, Value as Property};
 
 use super::{Definitions, QueueDefinition, SubscriptionDefinition, TopicDefinition};
-use crate::config::read_bounded;
+use crate::config::{read_bounded, shown};
 use crate::duration;
 
 /// What is wrong with a file, all of it.
@@ -163,12 +166,14 @@ impl Reader {
 
     fn queue(&mut self, place: &Place<'_>) -> Option<QueueDefinition> {
         let settings = self.settings(place);
+        self.check(place, QueueDescription::create(&settings, &EntityLimits::default()).err());
         let name = self.name(place, EntityName::parse)?;
         Some(QueueDefinition { name, settings })
     }
 
     fn topic(&mut self, place: &Place<'_>) -> Option<TopicDefinition> {
         let settings = self.settings(place);
+        self.check(place, TopicDescription::create(&settings, &EntityLimits::default()).err());
         let subscriptions = place.elements("Subscriptions");
         let subscriptions = subscriptions.iter().filter_map(|place| self.subscription(place)).collect();
         let name = self.name(place, EntityName::parse)?;
@@ -177,6 +182,7 @@ impl Reader {
 
     fn subscription(&mut self, place: &Place<'_>) -> Option<SubscriptionDefinition> {
         let settings = self.settings(place);
+        self.check(place, SubscriptionDescription::create(&settings, &EntityLimits::default()).err());
         let rules = place.elements("Rules");
         let rules = rules.iter().filter_map(|place| self.rule(place)).collect();
         let name = self.name(place, SubscriptionName::parse)?;
@@ -246,7 +252,7 @@ impl Reader {
             }
             match (SystemProperty::parse(key), member.value.as_str()) {
                 (Some(property), Some(text)) => system.push((property, text.to_owned())),
-                (Some(_), None) => self.problem(&member, "must be a string"),
+                (Some(_), None) => self.refuse(&member, "a string"),
                 (None, _) => self.problem(&member, "is not a field of a correlation filter"),
             }
         }
@@ -269,7 +275,7 @@ impl Reader {
             _ => None,
         };
         if value.is_none() {
-            self.problem(place, "must be a string, a number or a boolean");
+            self.refuse(place, "a string, a number or a boolean");
         }
         value
     }
@@ -278,6 +284,16 @@ impl Reader {
         let Some(properties) = place.member("Properties") else { return Vec::new() };
         let members: Vec<(&str, Place<'_>)> = properties.members().collect();
         members.iter().filter_map(|(key, member)| self.setting(key, member)).collect()
+    }
+
+    /// Reports what the engine would refuse.
+    fn check(&mut self, place: &Place<'_>, refused: Option<Vec<Refused>>) {
+        for Refused { property, value, allowed } in refused.unwrap_or_default() {
+            self.tell(&format!(
+                "{}.Properties.{property}: cannot be {value}: allowed is {allowed}",
+                place.path
+            ));
+        }
     }
 
     fn setting(&mut self, key: &str, place: &Place<'_>) -> Option<Setting> {
@@ -339,9 +355,20 @@ impl Reader {
     fn text(&mut self, place: &Place<'_>) -> Option<String> {
         let text = place.value.as_str().map(str::to_owned);
         if text.is_none() {
-            self.problem(place, "must be a string");
+            self.refuse(place, "a string");
         }
         text
+    }
+
+    /// Reports a value that is not of the kind it should be.
+    fn refuse(&mut self, place: &Place<'_>, allowed: &str) {
+        let value = match place.value {
+            Value::String(text) => shown(text),
+            Value::Array(_) => "a list".to_owned(),
+            Value::Object(_) => "an object".to_owned(),
+            plain => plain.to_string(),
+        };
+        self.problem(place, format_args!("cannot be {value}: allowed is {allowed}"));
     }
 
     fn span(&mut self, place: &Place<'_>) -> Option<vorrang_engine::Span> {
@@ -356,7 +383,7 @@ impl Reader {
             _ => None,
         };
         if flag.is_none() {
-            self.problem(place, "must be true or false");
+            self.refuse(place, "true or false");
         }
         flag
     }
@@ -369,7 +396,7 @@ impl Reader {
         };
         let number = number.and_then(|number| N::try_from(number).ok());
         if number.is_none() {
-            self.problem(place, "must be a whole number within its range");
+            self.refuse(place, "a whole number");
         }
         number
     }

@@ -11,7 +11,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::time::timeout;
 use vorrang_broker::api::{Answer, Condition, Operation, Question};
 
@@ -26,14 +26,19 @@ pub(super) fn routes() -> Router<Arc<Site>> {
 }
 
 /// `/health`, word for word what test modules written for the emulator look for.
-async fn emulator(State(site): State<Arc<Site>>) -> (StatusCode, Json<Value>) {
-    match site.broker.stopped() {
-        None => (StatusCode::OK, Json(json!({ "status": "healthy", "message": "Service is healthy." }))),
-        Some(stopped) => {
-            let text = json!({ "status": "unhealthy", "message": stopped.reason.as_ref() });
-            (StatusCode::SERVICE_UNAVAILABLE, Json(text))
-        }
-    }
+async fn emulator(State(site): State<Arc<Site>>) -> (StatusCode, Json<Health>) {
+    let (code, status, message) = match site.broker.stopped() {
+        None => (StatusCode::OK, "healthy", "Service is healthy.".to_owned()),
+        Some(stopped) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy", stopped.reason.to_string()),
+    };
+    (code, Json(Health { status, message }))
+}
+
+/// The emulator's members, in its order.
+#[derive(Serialize)]
+struct Health {
+    status: &'static str,
+    message: String,
 }
 
 /// `/livez`: the process answers.

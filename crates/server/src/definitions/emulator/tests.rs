@@ -77,7 +77,7 @@ fn every_mistake_is_reported_with_its_path() {
     let problems = parse(text).unwrap_err().0;
     let expected = [
         "Queues[0].Properties.LockDuration: 'one minute' is no duration",
-        "Queues[0].Properties.MaxDeliveryCount: must be a whole number",
+        "Queues[0].Properties.MaxDeliveryCount: cannot be -1: allowed is a whole number",
         "Queues[0].Properties.Colour: is not a property",
         "Queues[2]: ",
         "Queues[3]: Name is missing",
