@@ -156,12 +156,7 @@ impl Api {
         let body = text(response).unwrap_or_default();
         let problem: Option<Problem> = serde_json::from_str(&body).ok();
         let detail = match &problem {
-            Some(problem) if problem.errors.is_empty() => problem.detail.clone(),
-            Some(problem) => {
-                let errors =
-                    problem.errors.iter().map(|error| format!("\n  {}: {}", error.field, error.detail));
-                format!("{}{}", problem.detail, errors.collect::<String>())
-            }
+            Some(problem) => said(problem),
             None => format!("the broker answered with HTTP status {status}"),
         };
         let detail = crate::output::printable_lines(&detail);
@@ -188,12 +183,25 @@ impl Api {
                 "what answers at {} is not this version of vorrang; say where the broker is with --http",
                 self.connection.http
             )),
+            409 if problem.as_ref().is_some_and(|problem| problem.kind.ends_with(":conflict")) => {
+                Failure::Refused(format!(
+                    "{}; change it with `update`, or say --if-missing to leave it as it is",
+                    detail.trim_end_matches('.')
+                ))
+            }
             503 => {
                 Failure::Unreachable(format!("the broker at {} is not ready: {detail}", self.connection.http))
             }
             _ => Failure::Refused(detail),
         }
     }
+}
+
+/// A problem in words: its sentence, and below it what else is wrong; nothing is said twice.
+fn said(problem: &Problem) -> String {
+    let more = problem.errors.iter().filter(|error| !problem.detail.contains(&error.detail));
+    let more = more.map(|error| format!("\n  {}: {}", error.field, error.detail));
+    format!("{}{}", problem.detail, more.collect::<String>())
 }
 
 fn bytes(body: &impl Serialize) -> Result<Vec<u8>, Failure> {

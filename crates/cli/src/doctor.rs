@@ -5,23 +5,26 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::net::{IpAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use serde::Serialize;
+use vorrang_engine::Span;
 use vorrang_log::Options as LogOptions;
 use vorrang_log::disk::Trouble;
-use vorrang_server::date;
-use vorrang_server::http::api::model::Namespace;
-use vorrang_server::settings::Ports;
+use vorrang_server::config::{Config, Problems, Source};
+use vorrang_server::http::api::model::{Clock, Namespace};
+use vorrang_server::settings::{Ports, Settings};
+use vorrang_server::{date, duration};
 
 use crate::api::Api;
 use crate::connection;
 use crate::failure::{Failure, Outcome};
 use crate::messages::seconds;
 use crate::output::{self, Cell, Format, Mood, Table};
+use crate::settings::Given;
 
 /// A disk that syncs slower than this makes every acknowledgement wait noticeably.
 const SYNC_SLOW: Duration = Duration::from_millis(20);
@@ -30,15 +33,11 @@ const SYNCS: usize = 16;
 /// A clock before this (1 January 2025) was never set.
 const CLOCK_PLAUSIBLE_S: u64 = 1_735_689_600;
 
-/// What `doctor` can be told.
+/// What `doctor` can be told: what `serve` can, because it looks at what `serve` would use.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The data directory to verify; nothing in it is changed
-    #[arg(long, value_name = "FOLDER", env = "VORRANG_DATA_DIR")]
-    data_dir: Option<PathBuf>,
-    /// The address whose ports are tried
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "VORRANG_HOST")]
-    host: IpAddr,
+    #[command(flatten)]
+    given: Given,
 }
 
 /// One thing that was looked at.
@@ -61,15 +60,16 @@ enum State {
 
 /// Looks at everything and tells it.
 pub(crate) fn run(options: &Options, connection: &connection::Options, format: Format) -> Outcome {
-    let folder = options.data_dir.clone().unwrap_or_else(|| PathBuf::from("./vorrang-data"));
-    if options.data_dir.is_some() && !folder.is_dir() {
+    let (config, configuration) = configuration(options.given.load());
+    let folder = &config.settings.data_dir;
+    let named = matches!(config.source("data_dir"), Source::Flag(_) | Source::Variable(_));
+    if named && !folder.is_dir() {
         let text = format!("there is no data directory at {}; name one with --data-dir", folder.display());
         return Err(Failure::NotFound(text));
     }
-    let mut findings = vec![data(&folder), disk(&folder)];
-    findings.extend(ports(options.host));
+    let mut findings = vec![configuration, data(folder), disk(folder), clock()];
+    findings.extend(ports(&config.settings));
     findings.extend(broker(connection));
-    findings.insert(2, clock());
     if format == Format::Json {
         output::json(&findings)?;
     } else {
@@ -100,6 +100,21 @@ fn table(findings: &[Finding]) -> Table {
         }
     }
     table
+}
+
+/// The configuration `serve` would have; if it is wrong, what is wrong with it, and the defaults to look on with.
+fn configuration(loaded: Result<Config, Problems>) -> (Config, Finding) {
+    let check = "configuration";
+    match loaded {
+        Ok(config) => (config, Finding { check, state: State::Ok, detail: "sound".to_owned() }),
+        Err(problems) => {
+            let detail = format!("`vorrang serve` would not start with it:\n{problems}");
+            (
+                Config::default(),
+                Finding { check, state: State::Bad, detail: output::printable_lines(&detail) },
+            )
+        }
+    }
 }
 
 /// Reads every byte that has a checksum.
@@ -174,12 +189,21 @@ fn clock() -> Finding {
     Finding { check: "clock", state: State::Ok, detail: "plausible".to_owned() }
 }
 
-fn ports(host: IpAddr) -> Vec<Finding> {
-    let Ports { amqp, amqps, http, https } = Ports::default();
-    let doors = [("port AMQP", amqp), ("port AMQPS", amqps), ("port HTTP", http), ("port HTTPS", https)];
+fn ports(settings: &Settings) -> Vec<Finding> {
+    let Ports { amqp, amqps, http, https } = settings.ports;
+    let (host, plain) = (settings.host, settings.plain_host());
+    let doors = [
+        ("port AMQP", plain, amqp),
+        ("port AMQPS", host, amqps),
+        ("port HTTP", plain, http),
+        ("port HTTPS", host, https),
+    ];
     doors
         .into_iter()
-        .map(|(check, port)| match TcpListener::bind((host, port)) {
+        .map(|(check, host, port)| match TcpListener::bind((host, port)) {
+            Ok(_) if port == 0 => {
+                Finding { check, state: State::Ok, detail: format!("{host} has a free one") }
+            }
             Ok(_) => Finding { check, state: State::Ok, detail: format!("{host}:{port} is free") },
             Err(error) => {
                 let detail = format!("{host}:{port} cannot be had ({error}); a running broker may have it");
@@ -214,7 +238,10 @@ fn broker(options: &connection::Options) -> Vec<Finding> {
     let answer = match api.get::<Namespace>("/api/namespace") {
         Ok(namespace) => {
             let detail = format!("version {}, since {}", namespace.version, namespace.started_at);
-            vec![Finding { check: "key", state: State::Ok, detail }, skew(&namespace.now, before)]
+            // A developer's broker may have been told to live in the future; that is not its clock's fault.
+            let ahead = api.get::<Clock>("/dev/clock").ok();
+            let ahead = ahead.and_then(|clock| duration::parse(&clock.ahead).ok()).unwrap_or_default();
+            vec![Finding { check: "key", state: State::Ok, detail }, skew(&namespace.now, ahead, before)]
         }
         Err(failure) => vec![Finding { check: "key", state: State::Bad, detail: failure.to_string() }],
     };
@@ -234,17 +261,23 @@ fn amqp((host, port): &(String, u16)) -> Finding {
     }
 }
 
-/// How far the broker's clock is from ours.
-fn skew(theirs: &str, ours: SystemTime) -> Finding {
+/// How far the broker's clock is from ours; `ahead` of that a developer set it.
+fn skew(theirs: &str, ahead: Span, ours: SystemTime) -> Finding {
     let check = "broker's clock";
     let Some(theirs) = date::parse(theirs) else {
         return Finding { check, state: State::Warning, detail: "its time cannot be read".to_owned() };
     };
     let ours = ours.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let apart = (theirs.0 / 1_000).abs_diff(ours);
+    let apart = (theirs.0.saturating_sub(ahead.0) / 1_000).abs_diff(ours);
     let state = if apart > 60 { State::Warning } else { State::Ok };
     let advice = if apart > 60 { "; tokens may be refused, set both clocks" } else { "" };
-    Finding { check, state, detail: format!("{apart} s from this machine's{advice}") }
+    let set = match ahead {
+        Span(0) => String::new(),
+        ahead => {
+            format!(", beside the {} it was set ahead with `vorrang dev advance`", duration::to_short(ahead))
+        }
+    };
+    Finding { check, state, detail: format!("{apart} s from this machine's{set}{advice}") }
 }
 
 #[cfg(test)]
@@ -256,5 +289,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_ne!(disk(&folder.path().join("data")).state, State::Bad);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_clock_that_a_developer_set_ahead_is_not_wrong() {
+        let ours = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
+        let theirs = |seconds: u64| date::rfc3339(vorrang_engine::Timestamp(seconds * 1_000));
+        let cases = [
+            ("the same", 1_800_000_000, 0, State::Ok),
+            ("a minute off", 1_800_000_060, 0, State::Ok),
+            ("more", 1_800_000_061, 0, State::Warning),
+            ("set ahead", 1_800_003_600, 3_600, State::Ok),
+            ("set ahead, and off", 1_800_003_661, 3_600, State::Warning),
+        ];
+        for (case, seconds, ahead, expected) in cases {
+            assert_eq!(skew(&theirs(seconds), Span::seconds(ahead), ours).state, expected, "{case}");
+        }
     }
 }

@@ -7,9 +7,9 @@ use vorrang_server::http::api::model::{Entity, EntityKind};
 use crate::api::{Api, subscription_path};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Cell, Format, Mood, Table};
-use crate::percent;
 use crate::properties::{Properties, Queue, Subscription, Topic};
 use crate::watch::{self, Watch};
+use crate::{percent, shown};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
@@ -307,20 +307,15 @@ fn show(api: &Api, path: &str, format: Format) -> Outcome {
     let mut table = Table::new(&["property", "value"]);
     for part in ["name", "kind", "topic", "path"] {
         if let Some(value) = entity.get(part) {
-            table.row(vec![part.into(), plain(value).into()]);
+            table.row(vec![part.into(), shown::plain(value).into()]);
         }
     }
     for part in ["properties", "runtime"] {
         for (name, value) in entity.get(part).and_then(Value::as_object).into_iter().flatten() {
-            table.row(vec![name.as_str().into(), plain(value).into()]);
+            table.row(vec![name.as_str().into(), shown::property(name, value).into()]);
         }
     }
     table.print()
-}
-
-/// A value without quotes where it is plain.
-pub(crate) fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn kind(kind: EntityKind) -> &'static str {

@@ -28,6 +28,9 @@ const OF_THE_BROKER: [&str; 9] = [
     "source",
 ];
 
+/// A line that can be sent.
+const EXAMPLE: &str = r#"{"body":{"text":"hello"}}"#;
+
 /// A received message.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -81,7 +84,10 @@ impl Line {
 pub(crate) fn read(line: &str) -> Result<NewMessage, String> {
     let mut json: Json = serde_json::from_str(line).map_err(|error| format!("this is no JSON: {error}"))?;
     let fields =
-        json.as_object_mut().ok_or("a message is a JSON object, such as {\"body\":{\"text\":\"hello\"}}")?;
+        json.as_object_mut().ok_or_else(|| format!("a message is a JSON object, such as {EXAMPLE}"))?;
+    if fields.get("body").is_some_and(|body| !body.is_object() && !body.is_null()) {
+        return Err(format!("a body says of what kind it is: text, json or base64, such as {EXAMPLE}"));
+    }
     for word in OF_THE_BROKER {
         fields.remove(word);
     }
@@ -262,6 +268,7 @@ mod tests {
             ("{", "no JSON"),
             ("[]", "a message is a JSON object"),
             (r#"{"bdoy":{"text":"x"}}"#, "bdoy"),
+            (r#"{"body":"x"}"#, r#"such as {"body":{"text":"hello"}}"#),
             (r#"{"body":{"base64":"?"}}"#, "no base64"),
             (r#"{"timeToLive":"soon"}"#, "no duration"),
             (r#"{"scheduledFor":"later"}"#, "no time"),

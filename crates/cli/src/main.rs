@@ -26,6 +26,7 @@ mod properties;
 mod rule;
 mod serve;
 mod settings;
+mod shown;
 mod targets;
 mod top;
 mod transfer;
@@ -113,7 +114,7 @@ enum Command {
     #[command(subcommand)]
     Config(Box<config::Command>),
     /// Check a data directory, the disk, ports, the clock and a running broker
-    Doctor(doctor::Options),
+    Doctor(Box<doctor::Options>),
     /// Print a completion script for a shell
     Completion(completion::Options),
     /// Print the man page

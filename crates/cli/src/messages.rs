@@ -7,7 +7,7 @@ use vorrang_server::http::api::model::{
 };
 
 use crate::api::{Api, entity_path};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, Table};
 use crate::{entity, percent};
 
@@ -188,7 +188,14 @@ pub(crate) fn body(body: Option<&MessageBody>) -> String {
 
 pub(crate) fn explain(explain: &Explain, api: &Api, format: Format) -> Outcome {
     let path = format!("{}/messages/{}/explanation", explain.place.path(), explain.sequence);
-    let answer: Explanation = api.get(&path)?;
+    let answer: Explanation = api.get(&path).map_err(|failure| match failure {
+        Failure::NotFound(text) if !text.contains("messaging entity") => Failure::NotFound(format!(
+            "{}; `vorrang peek {}` shows what there is",
+            text.trim_end_matches('.'),
+            output::printable(&explain.place.entity)
+        )),
+        other => other,
+    })?;
     if format == Format::Json {
         return output::json(&answer);
     }

@@ -86,9 +86,9 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Prints it, in colour if that is a terminal.
+    /// Prints it, in colour if that is a terminal and nobody asked for none.
     pub(crate) fn print(&self) -> Outcome {
-        line(self.render(io::stdout().is_terminal()).trim_end_matches('\n'))
+        line(self.render(io::stdout().is_terminal() && colours_wanted()).trim_end_matches('\n'))
     }
 
     /// The whole table as text.
@@ -108,6 +108,11 @@ impl Table {
         }
         out
     }
+}
+
+/// Whether colours are wanted: `NO_COLOR`, set to anything, says no.
+pub(crate) fn colours_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 fn render_row(out: &mut String, cells: &[Cell], widths: &[usize], colours: bool) {

@@ -62,7 +62,7 @@ fn follow(api: &Api, every: Duration) -> Outcome {
             "vorrang top   {}   {} classes   q ends\n\n{}",
             api.address(),
             lines.len(),
-            table(&lines).render(true)
+            table(&lines).render(output::colours_wanted())
         ))?;
         while event::poll(every)? {
             match event::read()? {

@@ -354,9 +354,16 @@ fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> 
 
 /// What the client's errors mean to somebody at a terminal.
 #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` takes")]
-fn failure(error: Error) -> Failure {
-    let text = output::printable(&error.to_string());
+pub(crate) fn failure(error: Error) -> Failure {
+    let text = output::printable(error.to_string().trim_end_matches('.'));
     match error {
+        // TLS was spoken to a door that speaks AMQP as it is.
+        Error::Disconnected { .. } | Error::Tls(_) if text.contains("InvalidContentType") => {
+            Failure::Unreachable(format!(
+                "{text}; that port does not speak TLS: add UseDevelopmentEmulator=true to the connection string, or \
+                 name the port for AMQP over TLS in its Endpoint (5671 unless configured)"
+            ))
+        }
         Error::Disconnected { .. } | Error::Tls(_) if text.contains("certificate") => {
             Failure::Unreachable(format!(
                 "{text}; if the broker's certificate is to be trusted, name the file of its authority with --ca-file"
@@ -384,7 +391,8 @@ fn progress(bytes: Option<u64>) -> ProgressBar {
     bar
 }
 
-fn wait(text: &str) -> Result<Duration, String> {
+/// A time to wait, of the command line.
+pub(crate) fn wait(text: &str) -> Result<Duration, String> {
     let span = duration::parse(text).map_err(|error| error.to_string())?;
     if span.0 <= 86_400_000 {
         Ok(Duration::from_millis(span.0))

@@ -6,6 +6,7 @@ mod support;
 
 use serde_json::Value;
 use support::bench::{Bench, text, vorrang};
+use support::until;
 
 #[test]
 fn entities_are_created_listed_shown_updated_and_deleted() {
@@ -174,6 +175,9 @@ fn what_goes_wrong_is_one_sentence_with_the_remedy_and_a_number_of_its_own() {
     let wrong = format!(
         "Endpoint=sb://{amqp};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=hunter2;HttpPort={port};UseDevelopmentEmulator=true"
     );
+    let tls = wrong.replace(";UseDevelopmentEmulator=true", "");
+    let lines = bench.folder.path().join("lines").display().to_string();
+    std::fs::write(&lines, "{\"body\":\"hello\"}\n").unwrap();
     let cases: Vec<(&str, Vec<&str>, i32, &str)> = vec![
         ("an unknown flag", vec!["queue", "create", "x", "--lock-duraton", "30s"], 2, "--lock-duration"),
         (
@@ -198,7 +202,20 @@ fn what_goes_wrong_is_one_sentence_with_the_remedy_and_a_number_of_its_own() {
         ),
         ("a missing queue", vec!["queue", "show", "absent"], 6, "absent"),
         ("a missing queue to send to", vec!["send", "absent", "--body", "x"], 6, "queue list"),
-        ("a name that is taken", vec!["queue", "create", "q"], 7, "exists"),
+        ("a name that is taken", vec!["queue", "create", "q"], 7, "exists already; change it with `update`"),
+        ("a missing message", vec!["explain", "q", "7"], 6, "`vorrang peek q` shows what there is"),
+        (
+            "TLS to a plain port",
+            vec!["send", "q", "--body", "x", "--connection-string", &tls],
+            4,
+            "UseDevelopmentEmulator",
+        ),
+        (
+            "a file with a line that is none",
+            vec!["send", "q", "--file", &lines],
+            2,
+            "such as {\"body\":{\"text\":",
+        ),
         ("a value out of bounds", vec!["queue", "create", "x", "--lock-duration", "1h"], 7, "300 s"),
         (
             "half a connection string",
@@ -213,7 +230,28 @@ fn what_goes_wrong_is_one_sentence_with_the_remedy_and_a_number_of_its_own() {
         assert_eq!(code, number, "{case}: {said}");
         assert!(said.contains(remedy), "{case}: {said}");
         assert!(!said.contains("hunter2"), "{case}: {said}");
+        let twice = said.lines().filter(|line| line.contains(remedy)).count() > 1;
+        assert!(!twice || number == 2, "{case} is said twice: {said}");
     }
+}
+
+#[test]
+fn properties_are_shown_as_the_flags_take_them_and_targets_over_each_window() {
+    let bench = Bench::start();
+    bench.ok(&["queue", "create", "q", "--lock-duration", "PT45S", "--class", "gold=8:10s"]);
+    let shown = bench.ok(&["queue", "show", "q"]);
+    for (name, value) in [("lockDuration", "45s"), ("classes", "gold=8:10s"), ("autoDeleteOnIdle", "forever")]
+    {
+        let line = shown.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line.ends_with(&format!(" {value}")), "{line}");
+    }
+    let mut told = String::new();
+    until("the target is told", || {
+        told = bench.ok(&["targets"]);
+        told.contains("gold")
+    });
+    assert!(told.starts_with("ENTITY  CLASS  TARGET  STATE  5 MIN  1 H  24 H  BURN 5 MIN"), "{told}");
+    assert!(told.contains(" 10s "), "{told}");
 }
 
 #[test]
@@ -265,6 +303,22 @@ fn profiles_name_brokers_and_the_doctor_asks_the_one_that_runs() {
         assert!(said.contains(part), "{part} not in\n{said}");
     }
     assert!(!said.contains("SAS_KEY_VALUE"), "{said}");
+    // What it looks at is what `serve` would use; a clock that was set ahead is not taken for a wrong one.
+    run(&["dev", "advance", "2h"]);
+    let file = bench.folder.path().join("vorrang.toml");
+    let amqp = bench.broker.door("amqp").rsplit_once(':').unwrap().1.to_owned();
+    std::fs::write(&file, format!("data_dir = \"data\"\namqp_port = {amqp}\n")).unwrap();
+    let output = run(&["doctor"]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    for part in ["data is in use by a broker", &format!(":{amqp} cannot be had"), "2h it was set ahead"] {
+        assert!(said.contains(part), "{part} not in\n{said}");
+    }
+    std::fs::write(&file, "amqp_port = 70000\n").unwrap();
+    let output = run(&["doctor"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(8), "{said}");
+    assert!(said.contains("amqp_port cannot be 70000") && said.contains("look at: configuration"), "{said}");
 }
 
 #[test]
