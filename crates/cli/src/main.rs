@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "tokens, progress and the live view need the clock")]
 
 mod api;
+mod bench;
 mod completion;
 mod config;
 mod connection;
@@ -105,6 +106,8 @@ enum Command {
     Top(top::Options),
     /// Handle messages with a command, a long-lived child per slot, or an HTTP endpoint
     Work(Box<work::Options>),
+    /// Measure how fast a running broker is from here, on a queue of its own
+    Bench(bench::Options),
     /// See priorities at work: a broker, two tenants, four classes and an overload
     Demo(demo::Options),
     /// Reset, snapshots, a clock to set ahead and faults, for a broker that runs with --dev
@@ -155,6 +158,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Targets(options) => targets::run(&options, &api()?, format),
         Command::Top(options) => top::run(&options, &api()?, format),
         Command::Work(options) => work::run(&options, &connection.connection()?),
+        Command::Bench(options) => bench::run(&options, &connection.connection()?, format),
         Command::Demo(options) => demo::run(&options),
         Command::Dev(command) => dev::run(command, &api()?, format),
         Command::Config(command) => config::run(&command, format),

@@ -46,6 +46,7 @@ const STORY: &[(&str, &[&str], &str)] = &[
     ("connection list", &[], "ID"),
     ("pause", &["orders"], ""),
     ("resume", &["orders"], ""),
+    ("bench", &["--for", "300ms", "--rate", "200", "--size", "16"], "received and completed"),
     ("targets", &[], "gold"),
     ("top", &["--once"], "gold"),
     ("dlq list", &["orders"], ""),
