@@ -27,7 +27,8 @@ Usage: cargo xtask <chore> [options]
                         real AMQP and Service Bus clients against the release binary
   bench NAME [options]  a measurement: filter, engine, fan-out, log, codec, connection, shard, load, disk,
                         amqp, connections, instructions, peers (side by side with other brokers; --quick, --full)
-  fuzz [--seconds N]    every fuzz target for N seconds (needs a nightly toolchain and cargo-fuzz)
+  fuzz [--seconds N] [--target NAME]…
+                        every fuzz target, or those named, for N seconds (needs a nightly toolchain and cargo-fuzz)
 ";
 
 fn main() -> Result<()> {
