@@ -24,6 +24,12 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// The largest answer that is taken into memory.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// Requests that answers of the API name as a remedy, and the commands that make them.
+const OUR_WORDS: [(&str, &str); 2] = [
+    ("GET /dev/snapshots", "`vorrang dev snapshot list`"),
+    ("GET /api/connections", "`vorrang connection list`"),
+];
+
 /// A broker to ask.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
@@ -128,7 +134,9 @@ impl Api {
     fn token(&self) -> String {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let expiry = (now + TOKEN_LIFE).as_secs().to_string();
-        let resource = percent::encode(&format!("{}/", self.connection.http));
+        // The key of an entity opens that entity and nothing beside it; a token that asks for more is refused.
+        let entity = self.connection.entity.as_deref().unwrap_or_default();
+        let resource = percent::encode(&format!("{}/{entity}", self.connection.http));
         let signature = percent::encode(&token::sign(&self.connection.key, &resource, &expiry));
         let name = percent::encode(&self.connection.key_name);
         format!("SharedAccessSignature sr={resource}&sig={signature}&se={expiry}&skn={name}")
@@ -159,7 +167,7 @@ impl Api {
             Some(problem) => said(problem),
             None => format!("the broker answered with HTTP status {status}"),
         };
-        let detail = crate::output::printable_lines(&detail);
+        let detail = in_our_words(crate::output::printable_lines(&detail));
         match status {
             401 => Failure::Forbidden(format!(
                 "the broker at {} does not accept the key '{}' ({detail}); check the connection string",
@@ -195,6 +203,11 @@ impl Api {
             _ => Failure::Refused(detail),
         }
     }
+}
+
+/// What the API says about itself, said about the commands.
+fn in_our_words(text: String) -> String {
+    OUR_WORDS.iter().fold(text, |text, (theirs, ours)| text.replace(theirs, ours))
 }
 
 /// A problem in words: its sentence, and below it what else is wrong; nothing is said twice.

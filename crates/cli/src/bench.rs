@@ -86,6 +86,8 @@ struct Run {
     until: Instant,
     sent: AtomicU64,
     received: AtomicU64,
+    /// When the last of them was completed, in nanoseconds since the beginning.
+    ended: AtomicU64,
     all_sent: AtomicBool,
 }
 
@@ -127,6 +129,7 @@ async fn measure(options: &Options, connection: &Connection, queue: String) -> R
         until: started + options.lasts,
         sent: AtomicU64::new(0),
         received: AtomicU64::new(0),
+        ended: AtomicU64::new(0),
         all_sent: AtomicBool::new(false),
     });
     let (mut senders, mut receivers) = (JoinSet::new(), JoinSet::new());
@@ -144,8 +147,8 @@ async fn measure(options: &Options, connection: &Connection, queue: String) -> R
     // Receivers end whether or not the senders could do their work.
     run.all_sent.store(true, Ordering::Release);
     let times = finished(&mut receivers).await?;
-    let receiving = started.elapsed();
     sent?;
+    let receiving = Duration::from_nanos(run.ended.load(Ordering::Acquire));
     let (sent, received) = (run.sent.load(Ordering::Acquire), run.received.load(Ordering::Acquire));
     Ok(Figures {
         sent,
@@ -179,7 +182,7 @@ async fn send(run: Arc<Run>, connection: Connection, size: u32, share: Option<u6
             tokio::time::sleep(if due == 0 { BEAT } else { REST }).await;
             continue;
         }
-        let stamp = u64::try_from(run.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let stamp = nanos(run.started);
         let message = || {
             let mut body = stamp.to_le_bytes().to_vec();
             body.resize(size, b'x');
@@ -217,10 +220,15 @@ async fn receive(run: Arc<Run>, connection: Connection) -> Result<Vec<Duration>,
         }
         receiver.complete_all(&batch).await.into_iter().collect::<Result<(), Error>>()?;
         run.received.fetch_add(u64::try_from(batch.len()).unwrap_or(0), Ordering::AcqRel);
+        run.ended.fetch_max(nanos(run.started), Ordering::AcqRel);
     }
     receiver.close().await?;
     client.close().await?;
     Ok(times)
+}
+
+fn nanos(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// When a message was sent, since the beginning.

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use vorrang_server::config::{self, KEYS, show};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 use crate::settings::Given;
 
@@ -16,6 +16,11 @@ pub(crate) enum Command {
     Show(Given),
     /// Print the JSON Schema of vorrang.toml, for editors
     Schema,
+}
+
+/// What the file would say, in JSON.
+fn typed(toml: &str) -> Result<Value, Failure> {
+    Ok(toml::from_str(toml).map_err(anyhow::Error::from)?)
 }
 
 /// Runs one of them.
@@ -30,12 +35,15 @@ pub(crate) fn run(command: &Command, format: Format) -> Outcome {
             match format {
                 Format::Table => print!("{}", show::config(&config)),
                 Format::Json => {
-                    let keys = KEYS.iter().map(|key| {
+                    let mut settings = Map::new();
+                    for key in KEYS {
                         let source = config.source(key.name).to_string();
-                        (key.name.to_owned(), json!({ "value": key.shown(&config), "source": source }))
-                    });
-                    let settings: Map<String, Value> = keys.collect();
-                    let definitions = show::definitions(&config.settings.definitions);
+                        let value =
+                            key.shown(&config).map(|value| typed(&format!("value = {value}"))).transpose()?;
+                        let value = value.and_then(|table| table.get("value").cloned());
+                        settings.insert(key.name.to_owned(), json!({ "value": value, "source": source }));
+                    }
+                    let definitions = typed(&show::definitions(&config.settings.definitions))?;
                     let names = config.settings.keys.iter().map(|rule| Value::from(&*rule.key_name));
                     crate::output::json(&json!({
                         "settings": settings,

@@ -53,6 +53,8 @@ pub(crate) struct Connection {
     pub(crate) plain: bool,
     pub(crate) key_name: String,
     pub(crate) key: Secret,
+    /// The entity the key is for, if not for the whole namespace.
+    pub(crate) entity: Option<String>,
     /// Whose certificates are believed.
     pub(crate) trust: Trust,
 }
@@ -128,6 +130,7 @@ impl Connection {
             plain: true,
             key_name: root_key::NAME.to_owned(),
             key: Secret::new(root_key::EMULATOR_KEY),
+            entity: None,
             trust: Trust::default(),
         }
     }
@@ -151,6 +154,7 @@ impl Connection {
             ))
         };
         let (mut endpoint, mut key_name, mut key, mut http_port) = (None, None, None, None);
+        let mut entity = None;
         let mut plain = false;
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
             let Some((name, value)) = part.split_once('=') else {
@@ -161,6 +165,7 @@ impl Connection {
                 "endpoint" => endpoint = Some(value),
                 "sharedaccesskeyname" => key_name = Some(value),
                 "sharedaccesskey" => key = Some(value),
+                "entitypath" => entity = Some(value.to_owned()).filter(|path| !path.is_empty()),
                 "usedevelopmentemulator" => plain = value.eq_ignore_ascii_case("true"),
                 "httpport" => {
                     let port = value.parse::<u16>().ok().filter(|port| *port > 0);
@@ -187,6 +192,7 @@ impl Connection {
             plain,
             key_name,
             key,
+            entity,
             trust: Trust::default(),
         })
     }

@@ -1,6 +1,7 @@
 //! `vorrang dev …`: what developers do to a broker that runs with `--dev`.
 
 use clap::{Args, Subcommand};
+use vorrang_server::duration;
 use vorrang_server::http::api::model::{
     AdvanceRequest, Clock, DropRequest, Dropped, Fault, FaultKind, NewFault, Page, ResetRequest, Snapshot,
     StallRequest,
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     /// Set the clock ahead: locks end, messages expire, schedules fall due at once
     Advance {
         /// By how much, such as 30s or PT30S; it never goes back, and is still ahead after a restart
+        #[arg(value_parser = span)]
         by: String,
     },
     /// Take every message away, with sessions, locks and what duplicate detection remembers
@@ -113,6 +115,11 @@ pub(crate) struct Drop {
     /// Cut their whole connections without a word, as a network does that fails
     #[arg(long)]
     connection: bool,
+}
+
+/// A duration of the command line, to be sent as it was written.
+fn span(text: &str) -> Result<String, String> {
+    duration::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(command: Command, api: &Api, format: Format) -> Outcome {

@@ -191,7 +191,16 @@ pub(crate) fn subscription(command: SubscriptionCommand, api: &Api, format: Form
                 let rule = crate::rule::definition(filter.as_deref(), None, action.as_deref());
                 body.insert("rules".to_owned(), json!({ "$Default": rule }));
             }
-            put(api, &subscription_path(&topic, &name), &body, &create, format)
+            let put = put(api, &subscription_path(&topic, &name), &body, &create, format);
+            put.map_err(|failure| match failure {
+                Failure::NotFound(_) => {
+                    let topic = output::printable(&topic);
+                    Failure::NotFound(format!(
+                        "there is no topic '{topic}' to subscribe to; `vorrang topic create {topic}` makes it"
+                    ))
+                }
+                other => other,
+            })
         }
         SubscriptionCommand::List { topic, watch } => {
             let path = format!("/api/topics/{}/subscriptions", percent::encode(&topic));

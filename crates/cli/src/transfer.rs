@@ -375,6 +375,9 @@ pub(crate) fn failure(error: Error) -> Failure {
         Error::ConnectionString(_) => Failure::Usage(text),
         Error::Unauthorized(_) => Failure::Forbidden(format!("{text}; check the connection string")),
         Error::NotFound(_) => Failure::NotFound(format!("{text}; `vorrang queue list` shows what there is")),
+        _ if text.contains("received from its subscriptions") => Failure::Refused(format!(
+            "{text}; name one as TOPIC/Subscriptions/NAME, `vorrang subscription list TOPIC` shows them"
+        )),
         Error::Ambiguous => Failure::Unreachable(text),
         _ => Failure::Refused(text),
     }

@@ -175,6 +175,11 @@ fn what_goes_wrong_is_one_sentence_with_the_remedy_and_a_number_of_its_own() {
     let wrong = format!(
         "Endpoint=sb://{amqp};SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=hunter2;HttpPort={port};UseDevelopmentEmulator=true"
     );
+    bench.ok(&["topic", "create", "t"]);
+    let key = bench.folder.path().join("key");
+    std::fs::write(&key, "a-key-of-q").unwrap();
+    bench.ok(&["queue", "update", "q", "--authorization-rule", &format!("own=Listen:{}", key.display())]);
+    let entity = wrong.replace("RootManageSharedAccessKey", "own").replace("hunter2", "a-key-of-q");
     let tls = wrong.replace(";UseDevelopmentEmulator=true", "");
     let lines = bench.folder.path().join("lines").display().to_string();
     std::fs::write(&lines, "{\"body\":\"hello\"}\n").unwrap();
@@ -223,6 +228,22 @@ fn what_goes_wrong_is_one_sentence_with_the_remedy_and_a_number_of_its_own() {
             2,
             "SharedAccessKeyName",
         ),
+        ("a topic to receive from", vec!["receive", "t"], 7, "name one as TOPIC/Subscriptions/NAME"),
+        (
+            "a missing topic",
+            vec!["subscription", "create", "nope", "s"],
+            6,
+            "`vorrang topic create nope` makes it",
+        ),
+        ("a missing snapshot", vec!["dev", "snapshot", "restore", "nope"], 6, "`vorrang dev snapshot list`"),
+        ("a missing connection", vec!["connection", "close", "999"], 6, "`vorrang connection list`"),
+        ("a time that is none", vec!["dev", "advance", "soon"], 2, "write it like 30s"),
+        (
+            "a key of one entity for all",
+            vec!["queue", "list", "--connection-string", &entity],
+            5,
+            "the whole namespace",
+        ),
         ("a missing profile", vec!["queue", "list", "--profile", "nope"], 2, "profiles.toml"),
     ];
     for (case, arguments, number, remedy) in cases {
@@ -232,6 +253,30 @@ fn what_goes_wrong_is_one_sentence_with_the_remedy_and_a_number_of_its_own() {
         assert!(!said.contains("hunter2"), "{case}: {said}");
         let twice = said.lines().filter(|line| line.contains(remedy)).count() > 1;
         assert!(!twice || number == 2, "{case} is said twice: {said}");
+    }
+}
+
+#[test]
+fn the_key_of_an_entity_opens_that_entity_when_the_connection_string_names_it() {
+    let bench = Bench::start();
+    let key = bench.folder.path().join("key");
+    std::fs::write(&key, "a-key-of-one").unwrap();
+    let rule = format!("own=Send,Listen,Manage:{}", key.display());
+    bench.ok(&["queue", "create", "one/in", "--authorization-rule", &rule]);
+    bench.ok(&["queue", "create", "other"]);
+    let port = bench.broker.door("http").rsplit_once(':').unwrap().1.to_owned();
+    let string = format!(
+        "Endpoint=sb://{};SharedAccessKeyName=own;SharedAccessKey=a-key-of-one;HttpPort={port};\
+         UseDevelopmentEmulator=true;EntityPath=one/in",
+        bench.broker.door("amqp")
+    );
+    let with = ["--connection-string", string.as_str()];
+    bench.ok(&[&["send", "one/in", "--body", "hello"], &with[..]].concat());
+    assert!(bench.ok(&[&["peek", "one/in"], &with[..]].concat()).contains("hello"));
+    assert!(bench.ok(&[&["queue", "show", "one/in"], &with[..]].concat()).contains("own=Send,Listen,Manage"));
+    for other in [&["queue", "show", "other"][..], &["peek", "other"], &["queue", "list"]] {
+        let (code, said) = bench.fails(&[other, &with[..]].concat());
+        assert!(code == 5 && !said.contains("a-key-of-one"), "{other:?} {code}: {said}");
     }
 }
 

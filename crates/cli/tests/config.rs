@@ -75,6 +75,11 @@ fn the_configuration_in_force_is_shown_with_its_sources_and_without_its_keys() {
             assert!(text.contains(part), "{part} not in\n{text}");
         }
     }
+    let shown = vorrang(folder.path(), &[], &["config", "show", "--output", "json", "--host", "::1"]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let settings = &shown["settings"];
+    assert_eq!((&settings["amqp_port"]["value"], &settings["host"]["value"]), (&2.into(), &"::1".into()));
+    assert!(settings["tls_key"]["value"].is_null() && shown["definitions"].is_object(), "{shown}");
     let schema = vorrang(folder.path(), &[], &["config", "schema"]);
     let schema: serde_json::Value = serde_json::from_slice(&schema.stdout).unwrap();
     assert!(schema["properties"]["queue"]["items"]["properties"]["class"].is_object());

@@ -31,7 +31,7 @@ pub enum Rejected {
         now: Timestamp,
     },
     /// The token, or its key, is for another place.
-    #[error("the token is not for the audience {audience:?}")]
+    #[error("the token is not for the audience {}", audience.shown())]
     Audience {
         /// The place asked for.
         audience: Scope,

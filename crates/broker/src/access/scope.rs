@@ -146,6 +146,13 @@ impl fmt::Display for Scope {
     }
 }
 
+impl Scope {
+    /// The place in words, escaped: it is a peer's text.
+    pub(super) fn shown(&self) -> String {
+        if self.0.is_empty() { "of the whole namespace".to_owned() } else { format!("{:?}", self.0) }
+    }
+}
+
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Scope({:?})", self.0)
