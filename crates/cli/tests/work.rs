@@ -2,18 +2,22 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "a test that meets the unexpected shall stop"
 )]
 
 mod support;
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::Broker;
+use support::pty::Terminal;
+use vorrang_client::admin::{Admin, QueueProperties};
 use vorrang_client::{Client, Message, Source, SubQueue};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,15 +31,14 @@ fn connection_string(broker: &Broker) -> String {
     )
 }
 
+fn command(broker: &Broker, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vorrang"));
+    command.arg("work").args(arguments).env("VORRANG_CONNECTION_STRING", connection_string(broker));
+    command
+}
+
 fn work(broker: &Broker, arguments: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_vorrang"))
-        .arg("work")
-        .args(arguments)
-        .env("VORRANG_CONNECTION_STRING", connection_string(broker))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    command(broker, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Asks a worker to stop, and returns its exit code and what it wrote.
@@ -117,6 +120,85 @@ async fn a_file_with_two_pools_works_and_a_stop_lets_running_commands_finish() {
         output.lines().rev().take(2).map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(last.first().unwrap()["entities"][0]["completed"], 50, "{last:?}");
     assert_eq!(last.last().unwrap()["entities"][1]["completed"], 1, "{last:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_keeps_its_sessions_state_and_exit_codes_mean_what_flags_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = Broker::start(folder.path(), &[]);
+    let text = connection_string(&broker);
+    let client = Client::connect(&text).await.unwrap();
+    let admin = Admin::new(&text).unwrap().with_endpoint(&format!("http://{}", broker.door("http"))).unwrap();
+    admin.create_queue(&QueueProperties::new("counted").with_sessions()).await.unwrap();
+    let sender = client.sender("counted").await.unwrap();
+    let messages = (0..6).map(|number| {
+        Message::text(format!("{number}\n")).with_session(if number % 2 == 0 { "even" } else { "odd" })
+    });
+    sender.send_all(messages).await.unwrap();
+    sender.send(Message::text("bad\n").with_session("odd")).await.unwrap();
+    let script = "read -r body; [ $body = bad ] && exit 4
+        count=$(cat $VORRANG_SESSION_STATE); echo $VORRANG_SESSION_ID $(( ${count##* } + 1 )) > $VORRANG_SESSION_STATE; exit 3";
+    let flags = ["--queue", "counted", "--sessions", "--session-idle-ms", "50", "--concurrency", "2"];
+    let codes =
+        ["--exit-complete", "3", "--exit-dead-letter", "4", "--interval", "1", "--", "sh", "-c", script];
+    let child = work(&broker, &[&flags[..], &codes[..]].concat());
+    let dead = Source::from("counted").sub_queue(SubQueue::DeadLetter);
+    let letter = client.receiver(dead).await.unwrap().recv_timeout(PATIENCE).await.unwrap();
+    assert_eq!(letter.unwrap().dead_letter_reason().as_deref(), Some("exit code 4"));
+    let begin = Instant::now();
+    while admin.queue("counted").await.unwrap().runtime().active > 0 {
+        assert!(begin.elapsed() < PATIENCE, "the messages are not handled");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (code, output) = stop(child);
+    assert_eq!(code, Some(0));
+    let last: serde_json::Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["entities"][0]["completed"], &last["entities"][0]["failed"]),
+        (&6.into(), &0.into()),
+        "{last}"
+    );
+    for session in ["even", "odd"] {
+        let held = client.accept_session("counted", Some(session), PATIENCE).await.unwrap();
+        let state = held.state().await.unwrap().unwrap();
+        assert_eq!(String::from_utf8_lossy(&state), format!("{session} 3\n"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_handles_messages_and_a_terminal_shows_the_pool_live() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = Broker::start(folder.path(), &["posted"]);
+    let client = Client::connect(&connection_string(&broker)).await.unwrap();
+    let sender = client.sender("posted").await.unwrap();
+    sender.send_all((0..5).map(|number| Message::text(number.to_string()))).await.unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/handle", listener.local_addr().unwrap());
+    // Answers each request on a connection of its own; ends with the test.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut seen) = (stream.unwrap(), [0; 8_192]);
+            let count = stream.read(&mut seen).unwrap();
+            assert!(seen[..count].starts_with(b"POST /handle HTTP/1.1\r\n"));
+            stream.write_all(b"HTTP/1.1 204 Done\r\nconnection: close\r\n\r\n").unwrap();
+        }
+    });
+    let mut terminal =
+        Terminal::start(command(&broker, &["--queue", "posted", "--http", &url, "--concurrency", "1..3"]));
+    until("five are shown as completed", || {
+        let drawn = terminal.drawn();
+        let last = drawn.rsplit("  posted ").next().unwrap_or_default();
+        last.split_whitespace().next() == Some("5")
+    })
+    .await;
+    assert!(
+        terminal.drawn().contains("running") && terminal.drawn().contains("\x1b[3A"),
+        "{}",
+        terminal.drawn()
+    );
+    kill_process(Pid::from_raw(i32::try_from(terminal.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert!(terminal.ended().success());
+    assert!(terminal.drawn().contains("stopping") && terminal.is_clean(), "{}", terminal.drawn());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use vorrang_worker::pool::{OnProblem, Pool, StartError};
 use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
 
-use pools::{Entry, PoolPlan, SizeText, Stdin, Work};
+use pools::{Entry, ExitEntry, HoursEntry, PoolPlan, SizeText, Stdin, Work};
 
 /// Handle messages with a command, a long-lived child per slot, or an HTTP endpoint
 #[derive(Debug, Args)]
@@ -64,27 +64,63 @@ pub(crate) struct Flags {
     /// Failed deliveries after which a message is dead-lettered
     #[arg(long, value_name = "N")]
     attempts: Option<u32>,
+    /// The pause before the first retry, in milliseconds; it doubles with each
+    #[arg(long, value_name = "MS")]
+    retry_ms: Option<u64>,
+    /// The longest pause before a retry, in milliseconds
+    #[arg(long, value_name = "MS")]
+    retry_max_ms: Option<u64>,
     /// Stop lower work for messages of these levels and above
     #[arg(long, value_delimiter = ',', value_name = "LEVEL")]
     preempt: Vec<u8>,
     /// How long a task runs before it can be stopped for another, in milliseconds
     #[arg(long, default_value_t = 0, value_name = "MS")]
     run_min_ms: u64,
+    /// How often a task can be stopped for others
+    #[arg(long, value_name = "N")]
+    preemptions_max: Option<u32>,
+    /// Levels whose tasks are never stopped
+    #[arg(long, value_delimiter = ',', value_name = "LEVEL")]
+    exempt: Vec<u8>,
     /// The longest a message should wait, in milliseconds; a pool with bounds grows to keep it
     #[arg(long, value_name = "MS")]
     target_ms: Option<u64>,
+    /// How long a pool with bounds keeps a size that is no longer needed, in milliseconds
+    #[arg(long, value_name = "MS")]
+    cooldown_ms: Option<u64>,
+    /// Another size in hours of the week, such as "mon-fri 22:00-06:00=32"; can be given several times
+    #[arg(long, value_name = "WHEN=SIZE")]
+    hours: Vec<HoursEntry>,
+    /// How far local time is from UTC, in minutes, for --hours
+    #[arg(long, default_value_t = 0, value_name = "MINUTES", allow_negative_numbers = true)]
+    utc_offset_minutes: i32,
     /// What the command's standard input gets
     #[arg(long, value_enum)]
     stdin: Option<Stdin>,
     /// Post each message to this URL instead of running a command
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     http: Option<String>,
+    /// How long an endpoint may take to answer, in milliseconds
+    #[arg(long, value_name = "MS", requires = "http")]
+    http_timeout_ms: Option<u64>,
     /// The certificates, in PEM, that an https:// URL is checked against instead of the system's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "http")]
     ca_file: Option<PathBuf>,
     /// Send what the command writes to its standard output to whoever asked for an answer
     #[arg(long)]
     reply: bool,
+    /// Exit codes that complete the message [default: 0]
+    #[arg(long, value_delimiter = ',', value_name = "CODE")]
+    exit_complete: Option<Vec<i32>>,
+    /// Exit codes that mean: try again after the back-off [default: 75]
+    #[arg(long, value_delimiter = ',', value_name = "CODE")]
+    exit_retry: Option<Vec<i32>>,
+    /// Exit codes that dead-letter the message [default: 65]
+    #[arg(long, value_delimiter = ',', value_name = "CODE")]
+    exit_dead_letter: Option<Vec<i32>>,
+    /// Exit codes that mean: something the command needs is down [default: 69]
+    #[arg(long, value_delimiter = ',', value_name = "CODE")]
+    exit_unavailable: Option<Vec<i32>>,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     command: Vec<String>,
@@ -93,6 +129,7 @@ pub(crate) struct Flags {
 impl Flags {
     fn entry(&self) -> Entry {
         Entry {
+            name: None,
             queues: self.queues.clone(),
             weights: self.weights.clone(),
             size: Some(SizeText::Text(self.concurrency.clone())),
@@ -100,15 +137,28 @@ impl Flags {
             session_idle_ms: self.session_idle_ms,
             prefetch: self.prefetch,
             attempts: self.attempts,
+            retry_ms: self.retry_ms,
+            retry_max_ms: self.retry_max_ms,
             preempt: self.preempt.clone(),
             run_min_ms: self.run_min_ms,
+            preemptions_max: self.preemptions_max,
+            exempt: self.exempt.clone(),
             target_ms: self.target_ms,
+            cooldown_ms: self.cooldown_ms,
+            utc_offset_minutes: self.utc_offset_minutes,
+            hours: self.hours.clone(),
             command: self.command.clone(),
             stdin: self.stdin,
             http: self.http.clone(),
+            http_timeout_ms: self.http_timeout_ms,
             ca_file: self.ca_file.clone(),
             reply: self.reply,
-            ..Entry::default()
+            exit: ExitEntry {
+                complete: self.exit_complete.clone(),
+                retry: self.exit_retry.clone(),
+                dead_letter: self.exit_dead_letter.clone(),
+                unavailable: self.exit_unavailable.clone(),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -94,6 +95,17 @@ pub(super) enum SizeText {
 pub(super) struct HoursEntry {
     pub(super) when: String,
     pub(super) size: SizeText,
+}
+
+/// As a flag: `mon-fri 22:00-06:00=32`.
+impl FromStr for HoursEntry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (when, size) =
+            text.rsplit_once('=').ok_or_else(|| format!("'{text}' is not of the form WHEN=SIZE"))?;
+        Ok(HoursEntry { when: when.trim().to_owned(), size: SizeText::Text(size.trim().to_owned()) })
+    }
 }
 
 #[derive(Debug, Clone, Deserialize, Default)]
@@ -265,7 +277,12 @@ mod tests {
     }
 
     fn given(line: &str) -> Result<Vec<PoolPlan>, Vec<String>> {
-        let words = std::iter::once("work").chain(line.split_whitespace());
+        given_with(line, &[])
+    }
+
+    /// The words of a line, and some that have spaces in them.
+    fn given_with(line: &str, more: &[&str]) -> Result<Vec<PoolPlan>, Vec<String>> {
+        let words = std::iter::once("work").chain(line.split_whitespace()).chain(more.iter().copied());
         plan(&Line::try_parse_from(words).unwrap().flags)
     }
 
@@ -289,12 +306,34 @@ mod tests {
     #[test]
     fn flags_and_file_say_the_same() {
         let flags = "--queue high --queue low --weights 3,1 --concurrency 2..9 --preempt 7 --run-min-ms 50 --attempts 4 \
-                     --http http://localhost:1/x";
+                     --retry-ms 5 --retry-max-ms 9 --preemptions-max 3 --exempt 9 --target-ms 70 --cooldown-ms 80 \
+                     --utc-offset-minutes -60 --http http://localhost:1/x --http-timeout-ms 500";
         let file = "[[pool]]\nqueues = ['high', 'low']\nweights = [3, 1]\nsize = '2..9'\npreempt = [7]\nrun_min_ms = 50\n\
-                    attempts = 4\nhttp = 'http://localhost:1/x'\n";
-        let (from_flags, from_file) = (given(flags).unwrap(), written(file).unwrap());
+                    attempts = 4\nretry_ms = 5\nretry_max_ms = 9\npreemptions_max = 3\nexempt = [9]\ntarget_ms = 70\n\
+                    cooldown_ms = 80\nhours = [{ when = 'mon-fri 08:00-18:00', size = '4' }]\nutc_offset_minutes = -60\n\
+                    http = 'http://localhost:1/x'\nhttp_timeout_ms = 500\n";
+        let (from_flags, from_file) =
+            (given_with(flags, &["--hours", "mon-fri 08:00-18:00=4"]).unwrap(), written(file).unwrap());
         assert_eq!(format!("{from_flags:?}"), format!("{from_file:?}"));
         assert_eq!(from_file[0].options.order, Precedence::Weighted);
+    }
+
+    #[test]
+    fn exit_codes_mean_what_flags_or_file_say() {
+        let flags = "--queue q --exit-complete 0,3 --exit-retry 4 --exit-dead-letter 5 --exit-unavailable 6 -- ./handle";
+        let file = "[[pool]]\nqueues = ['q']\nsize = '1'\ncommand = ['./handle']\n\
+                    exit = { complete = [0, 3], retry = [4], dead_letter = [5], unavailable = [6] }\n";
+        let (from_flags, from_file) = (given(flags).unwrap(), written(file).unwrap());
+        assert_eq!(format!("{from_flags:?}"), format!("{from_file:?}"));
+        let Work::Command { exits, .. } = &from_flags[0].work else { panic!("{from_flags:?}") };
+        assert_eq!((&exits.complete[..], &exits.unavailable[..]), (&[0, 3][..], &[6][..]));
+        let partly = given("--queue q --exit-retry 1 -- ./handle").unwrap();
+        let Work::Command { exits, .. } = &partly[0].work else { panic!("{partly:?}") };
+        assert_eq!(
+            (&exits.retry[..], &exits.complete[..]),
+            (&[1][..], &[0][..]),
+            "the others keep their meaning"
+        );
     }
 
     #[test]

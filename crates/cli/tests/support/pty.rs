@@ -48,6 +48,11 @@ impl Terminal {
         String::from_utf8_lossy(&self.drawn.lock().unwrap()).into_owned()
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Presses keys.
     pub(crate) fn press(&mut self, keys: &[u8]) {
         self.keyboard.write_all(keys).unwrap();

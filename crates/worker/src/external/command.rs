@@ -2,7 +2,7 @@
 //!
 //! The command leads a process group of its own. When the task is set aside the whole group is stopped
 //! (`SIGSTOP`) and continued later; when the task is dropped the group is killed. Nothing a message contains is
-//! ever part of the command line.
+//! ever part of the command line. In a pool that serves sessions it finds the session's state in a file.
 
 use std::ffi::OsString;
 use std::process::ExitStatus;
@@ -14,6 +14,7 @@ use tokio::process::Command;
 use vorrang_client::Received;
 
 use super::child::{Group, Leash, head, tail};
+use super::state::{self, State};
 use super::{COMPLAINT_BYTES_MAX, Facts, RESULT_BYTES_MAX};
 use crate::context::Context;
 use crate::handler::Handler;
@@ -78,16 +79,23 @@ impl CommandHandler {
 
 impl Handler for CommandHandler {
     async fn handle(&self, context: Context, message: Received) -> Outcome {
-        let facts = Facts::of(&context, &message);
+        self.run(&context, &message).await.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+impl CommandHandler {
+    /// What becomes of the message; an error is that, too, told early.
+    async fn run(&self, context: &Context, message: &Received) -> Result<Outcome, Outcome> {
+        let facts = Facts::of(context, message);
+        let state = State::read(context).await?;
+        let state_file = state.file().await?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).envs(facts.variables());
-        let (mut child, group) = match Group::spawn(&mut command) {
-            Ok(started) => started,
-            // The command is missing or the machine is full: no fault of the message.
-            Err(error) => {
-                return Outcome::Unavailable(format!("cannot start {}: {error}", self.program.display()));
-            }
-        };
+        command.envs(state_file.as_ref().map(|file| (state::VARIABLE, file.path())));
+        // The command is missing or the machine is full: no fault of the message.
+        let missing =
+            |error| Outcome::Unavailable(format!("cannot start {}: {error}", self.program.display()));
+        let (mut child, group) = Group::spawn(&mut command).map_err(missing)?;
         let leash = Leash::new(&group, context.gate());
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let feed = async {
@@ -126,19 +134,22 @@ impl Handler for CommandHandler {
         };
         let (status, (), said, complained) = tokio::join!(ended, feed, said, complained);
         leash.release();
-        let status = match status {
-            Ok(status) => status,
-            Err(error) => return Outcome::Failed(format!("cannot wait for the command: {error}")),
-        };
+        let status =
+            status.map_err(|error| Outcome::Failed(format!("cannot wait for the command: {error}")))?;
         let outcome = self.exits.outcome(status, &String::from_utf8_lossy(&complained));
+        if outcome != Outcome::Complete {
+            return Ok(outcome);
+        }
+        if let Some(file) = state_file {
+            state.store(file.left().await.map_err(Outcome::Failed)?).await?;
+        }
         if self.reply
-            && outcome == Outcome::Complete
             && message.reply_to().is_some()
             && let Err(error) = context.reply(said).await
         {
-            return Outcome::Failed(format!("cannot reply: {error}"));
+            return Err(Outcome::Failed(format!("cannot reply: {error}")));
         }
-        outcome
+        Ok(outcome)
     }
 }
 

@@ -4,7 +4,8 @@
 //! and 422 dead-letter it: the endpoint says that it will never be able to handle this. 502, 503, 504 and no
 //! connection at all mean that the endpoint is down, which the circuit breaker hears of. Everything else is a failure.
 //!
-//! Facts about the message travel as `vorrang-…` headers, its content type as what it is. Connections are kept
+//! Facts about the message travel as `vorrang-…` headers, its content type as what it is; so does the state of its session, in
+//! base64, in a pool that serves sessions, and an answer with that header sets it. Connections are kept
 //! alive and reused. An `https://` endpoint must prove who it is, to the system's roots or to those that are given.
 
 use std::io;
@@ -21,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use vorrang_client::{Error, Received, TlsClient, TlsOptions};
 
+use super::state::{self, State};
 use super::{Facts, RESULT_BYTES_MAX};
 use crate::context::Context;
 use crate::handler::Handler;
@@ -95,6 +97,8 @@ pub struct HttpHandler {
 struct Response {
     status: StatusCode,
     retry_after: Option<Duration>,
+    /// The header with the session's next state.
+    state: Option<String>,
     body: Bytes,
 }
 
@@ -128,22 +132,25 @@ impl HttpHandler {
     }
 
     async fn exchange(
-        &self,
         connection: &mut SendRequest<Full<Bytes>>,
-        facts: &Facts,
+        request: Request<Full<Bytes>>,
     ) -> Result<Response, String> {
-        let request = self.request(facts)?;
         let response = connection.send_request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
         let retry_after =
             response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let state = response.headers().get(state::HEADER).map(|value| value.to_str().map(str::to_owned));
+        let state = state.transpose().map_err(|error| format!("{}: {error}", state::HEADER))?;
         let body = Limited::new(response.into_body(), RESULT_BYTES_MAX).collect().await;
         let body = body.map_err(|error| format!("the answer cannot be read: {error}"))?.to_bytes();
-        Ok(Response { status, retry_after: retry_after.map(Duration::from_secs), body })
+        Ok(Response { status, retry_after: retry_after.map(Duration::from_secs), state, body })
     }
 
-    fn request(&self, facts: &Facts) -> Result<Request<Full<Bytes>>, String> {
+    fn request(&self, facts: &Facts, state: &State<'_>) -> Result<Request<Full<Bytes>>, String> {
         let mut request = Request::post(&self.target.path).header(HOST, self.target.authority());
+        if let Some(state) = state.header()? {
+            request = request.header(state::HEADER, state);
+        }
         for (name, text) in &facts.named {
             let name = match *name {
                 "content_type" => CONTENT_TYPE,
@@ -174,30 +181,35 @@ where
 
 impl Handler for HttpHandler {
     async fn handle(&self, context: Context, message: Received) -> Outcome {
-        let facts = Facts::of(&context, &message);
-        let mut connection = match self.connection().await {
-            Ok(connection) => connection,
-            Err(text) => return Outcome::Unavailable(text),
-        };
+        self.run(&context, &message).await.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+impl HttpHandler {
+    /// What becomes of the message; an error is that, too, told early.
+    async fn run(&self, context: &Context, message: &Received) -> Result<Outcome, Outcome> {
+        let state = State::read(context).await?;
+        let request = self.request(&Facts::of(context, message), &state).map_err(Outcome::Failed)?;
+        let mut connection = self.connection().await.map_err(Outcome::Unavailable)?;
         let answered = tokio::select! {
-            answered = tokio::time::timeout(self.time_max, self.exchange(&mut connection, &facts)) => answered,
-            () = context.cancelled() => return Outcome::Failed("cancelled".to_owned()),
+            answered = tokio::time::timeout(self.time_max, Self::exchange(&mut connection, request)) => answered,
+            () = context.cancelled() => return Err(Outcome::Failed("cancelled".to_owned())),
         };
-        let response = match answered {
-            Ok(Ok(response)) => response,
-            Ok(Err(text)) => return Outcome::Failed(text),
-            Err(_) => return Outcome::Failed(format!("no answer within {:?}", self.time_max)),
-        };
+        let late = |_| Outcome::Failed(format!("no answer within {:?}", self.time_max));
+        let response = answered.map_err(late)?.map_err(Outcome::Failed)?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         let outcome = outcome(response.status, response.retry_after, &response.body);
-        if outcome == Outcome::Complete
-            && message.reply_to().is_some()
+        if outcome != Outcome::Complete {
+            return Ok(outcome);
+        }
+        state.store(state.headed(response.state.as_deref()).map_err(Outcome::Failed)?).await?;
+        if message.reply_to().is_some()
             && !response.body.is_empty()
             && let Err(error) = context.reply(response.body).await
         {
-            return Outcome::Failed(format!("cannot reply: {error}"));
+            return Err(Outcome::Failed(format!("cannot reply: {error}")));
         }
-        outcome
+        Ok(outcome)
     }
 }
 

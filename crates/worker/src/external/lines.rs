@@ -1,9 +1,10 @@
 //! A long-lived child per slot that reads one JSON object per line and answers each with one: for messages that
 //! are too cheap for a process each.
 //!
-//! To the child: the facts (`entity`, `level`, `message_id`, …, `properties`, `body` or `body_base64`).
+//! To the child: the facts (`entity`, `level`, `message_id`, …, `properties`, `body` or `body_base64`), and in a pool that
+//! serves sessions `session_state` or `session_state_base64`, if there is one.
 //! From the child: `{"outcome": "complete" | "retry" | "dead-letter" | "defer" | "unavailable" | "failed",
-//! "delay_ms", "reason", "description", "reply"}`; everything but the outcome may be left out. What it writes to its
+//! "delay_ms", "reason", "description", "reply", "session_state"}`; everything but the outcome may be left out. What it writes to its
 //! standard error goes to ours. A child that ends, or answers nonsense, fails its message and is replaced.
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use vorrang_client::Received;
 
 use super::child::{Group, Leash};
+use super::state::State;
 use super::{Facts, RESULT_BYTES_MAX};
 use crate::context::Context;
 use crate::handler::Handler;
@@ -71,8 +73,8 @@ impl LineHandler {
 
 impl LineChild {
     /// One message in, one answer out.
-    async fn exchange(&mut self, facts: &Facts) -> Result<Json, String> {
-        let mut line = facts.json().to_string();
+    async fn exchange(&mut self, told: &Json) -> Result<Json, String> {
+        let mut line = told.to_string();
         line.push('\n');
         let gone = |error: std::io::Error| format!("the child is gone: {error}");
         self.stdin.write_all(line.as_bytes()).await.map_err(gone)?;
@@ -92,32 +94,38 @@ impl LineChild {
 
 impl Handler for LineHandler {
     async fn handle(&self, context: Context, message: Received) -> Outcome {
-        let mut child = match self.child() {
-            Ok(child) => child,
-            Err(error) => {
-                return Outcome::Unavailable(format!("cannot start {}: {error}", self.program.display()));
-            }
-        };
+        self.run(&context, &message).await.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+impl LineHandler {
+    /// What becomes of the message; an error is that, too, told early.
+    async fn run(&self, context: &Context, message: &Received) -> Result<Outcome, Outcome> {
+        let state = State::read(context).await?;
+        let mut told = Facts::of(context, message).json();
+        state.tell(&mut told);
+        let missing =
+            |error| Outcome::Unavailable(format!("cannot start {}: {error}", self.program.display()));
+        let mut child = self.child().map_err(missing)?;
         // A child that was cut off in the middle of a message is of no more use: it is killed with its group.
         let leash = Leash::new(&child.group, context.gate());
-        let facts = Facts::of(&context, &message);
         let answer = tokio::select! {
-            answer = child.exchange(&facts) => answer,
+            answer = child.exchange(&told) => answer,
             () = context.cancelled() => Err("cancelled".to_owned()),
         };
-        let outcome = match answer.and_then(|answer| outcome(&answer).map(|outcome| (outcome, answer))) {
-            Ok(read) => read,
-            Err(text) => return Outcome::Failed(text),
-        };
+        let answer = answer.map_err(Outcome::Failed)?;
+        let outcome = outcome(&answer).map_err(Outcome::Failed)?;
         leash.release();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(child);
-        let (outcome, answer) = outcome;
+        if outcome == Outcome::Complete {
+            state.store(state.told(&answer).map_err(Outcome::Failed)?).await?;
+        }
         if let (Some(reply), Some(_)) = (answer.get("reply").and_then(Json::as_str), message.reply_to())
             && let Err(error) = context.reply(reply.as_bytes().to_vec()).await
         {
-            return Outcome::Failed(format!("cannot reply: {error}"));
+            return Err(Outcome::Failed(format!("cannot reply: {error}")));
         }
-        outcome
+        Ok(outcome)
     }
 }
 

@@ -7,6 +7,7 @@ mod command;
 mod facts;
 mod http;
 mod lines;
+mod state;
 
 pub use command::{CommandHandler, Exits};
 pub use facts::Facts;

@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use vorrang_client::{Client, Error, Message, Received};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use vorrang_client::{Client, Error, Message, Received, TlsOptions};
+use vorrang_worker::external::{CommandHandler, HttpHandler, LineHandler, Target};
 use vorrang_worker::pool::Sessions;
 use vorrang_worker::{Context, Options, Outcome, Pool};
 
@@ -162,4 +167,114 @@ async fn a_stop_gives_an_unfinished_message_back_uncounted_and_its_session_with_
     other.close().await.unwrap();
     pool.resume().await;
     assert_eq!(reports.next().await, "later 0");
+}
+
+/// Adds the numbers of a session up in its state, and fails the message that says so, once, after having written.
+async fn sum(pool_of: impl AsyncFnOnce(&Broker, &Client) -> Pool) {
+    let broker = Broker::start().await;
+    let client = broker.client().await;
+    send(&client, "sum", &["1", "2", "fail", "4"]).await;
+    let pool = pool_of(&broker, &client).await;
+    until(&pool, "all are completed", |figures| figures.entities[0].completed == 4).await;
+    assert_eq!(pool.figures().snapshot().entities[0].failed, 1);
+    pool.stop(PATIENCE).await;
+    send(&client, "sum", &["0"]).await;
+    let session = client.accept_session(QUEUE, Some("sum"), PATIENCE).await.unwrap();
+    assert_eq!(session.state().await.unwrap().as_deref(), Some(&b"7"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_finds_the_state_in_a_file_and_what_it_leaves_is_stored_after_success() {
+    sum(async |broker, client| {
+        let paths = broker.folder().join("paths");
+        let script = format!(
+            r#"echo "$VORRANG_SESSION_ID $VORRANG_SESSION_STATE" >> {}
+            read -r number; sum=$(cat "$VORRANG_SESSION_STATE")
+            if [ "$number" = fail ]; then
+              [ "$VORRANG_DELIVERY_COUNT" = 0 ] || exit 0
+              echo 999 > "$VORRANG_SESSION_STATE"; exit 1
+            fi
+            printf %s $(( ${{sum:-0}} + number )) > "$VORRANG_SESSION_STATE""#,
+            paths.display()
+        );
+        let handler = CommandHandler::new("sh", ["-c".into(), script.into()]);
+        let pool = Pool::start(client, serving(1), handler).await.unwrap();
+        until(&pool, "all are completed", |figures| figures.entities[0].completed == 4).await;
+        let paths = std::fs::read_to_string(paths).unwrap();
+        assert_eq!(paths.lines().count(), 5);
+        for line in paths.lines() {
+            let (session, path) = line.split_once(' ').unwrap();
+            assert_eq!(session, "sum");
+            assert!(!std::path::Path::new(path).exists(), "{path} is gone with its message");
+        }
+        pool
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_lived_child_is_told_the_state_and_says_the_next() {
+    sum(async |_, client| {
+        let script = r#"while read -r line; do
+            number=$(expr "$line" : '.*"body":"\([0-9]*\)"'); sum=$(expr "$line" : '.*"session_state":"\([0-9]*\)"')
+            case "$line" in
+              *'"body":"fail"'*'"delivery_count":0'*) echo '{"outcome":"failed","session_state":"999"}';;
+              *'"body":"fail"'*) echo '{"outcome":"complete"}';;
+              *) echo "{\"outcome\":\"complete\",\"session_state\":\"$(( ${sum:-0} + number ))\"}";;
+            esac
+          done"#;
+        let handler = LineHandler::new("sh", ["-c".into(), script.into()]);
+        Pool::start(client, serving(1), handler).await.unwrap()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_gets_the_state_as_a_header_and_sets_it_by_one() {
+    sum(async |_, client| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(adding_endpoint(listener));
+        let target = Target::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
+        let handler = HttpHandler::new(target, PATIENCE, &TlsOptions::default()).unwrap();
+        Pool::start(client, serving(1), handler).await.unwrap()
+    })
+    .await;
+}
+
+/// Answers each request on its connection with the sum so far, in base64, as its next state.
+async fn adding_endpoint(listener: TcpListener) {
+    loop {
+        let Ok((mut stream, _)) = listener.accept().await else { return };
+        tokio::spawn(async move {
+            let (mut seen, mut chunk) = (Vec::new(), [0; 4_096]);
+            while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+                seen.extend_from_slice(&chunk[..count]);
+                let text = String::from_utf8_lossy(&seen).into_owned();
+                let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                let header =
+                    |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                if body.len() < header("content-length: ").unwrap().parse().unwrap() {
+                    continue;
+                }
+                assert_eq!(header("vorrang-session-id: ").as_deref(), Some("sum"));
+                let sum: u32 = header("vorrang-session-state: ").map_or(0, |state| {
+                    String::from_utf8(STANDARD.decode(state).unwrap()).unwrap().parse().unwrap()
+                });
+                let first = header("vorrang-delivery-count: ").as_deref() == Some("0");
+                let (status, next) = match body {
+                    "fail" if first => ("500 No", Some(999)),
+                    "fail" => ("200 OK", None),
+                    number => ("200 OK", Some(sum + number.parse::<u32>().unwrap())),
+                };
+                let next = next.map(|sum: u32| {
+                    format!("vorrang-session-state: {}\r\n", STANDARD.encode(sum.to_string()))
+                });
+                let answer =
+                    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n{}\r\n", next.unwrap_or_default());
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                seen.clear();
+            }
+        });
+    }
 }
