@@ -14,6 +14,9 @@ mod broker;
 mod external;
 mod kills;
 mod pools;
+#[path = "../postgres/server.rs"]
+#[allow(dead_code, reason = "these stories never restart it")]
+mod postgres;
 mod preemption;
 mod pump;
 mod results;
