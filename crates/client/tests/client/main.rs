@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "a test that meets the unexpected shall stop, and lives in real time"
@@ -12,6 +13,7 @@ mod broker;
 mod calls;
 mod endings;
 mod foreign;
+mod keda;
 mod messages;
 mod restart;
 mod rules;
