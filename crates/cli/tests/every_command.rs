@@ -246,8 +246,21 @@ fn a_list_is_shown_again_and_again_and_ends_with_its_reader() {
 
 #[test]
 fn the_demonstration_ends_by_itself() {
-    let output = vorrang(&["demo", "--seconds", "1"]).output().unwrap();
+    let output = vorrang(&["demo", "--seconds", "3"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
+    let said = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "one low task was set aside and the urgent one ran",
+        "pool front with 6 slots",
+        "pool back with 2 slots",
+        "acme: ",
+        "globex: ",
+        "low messages were rescued",
+        "the poison message is in the dead-letter queue: HandlerFailed (this order cannot be read)",
+    ] {
+        assert!(said.contains(expected), "{expected}:\n{said}");
+    }
+    assert!(!said.contains('\x1b'), "a pipe is no terminal:\n{said}");
 }
 
 #[test]
