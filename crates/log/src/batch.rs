@@ -6,7 +6,7 @@
 //! for longer. Payloads beyond [`Limits::record_bytes`] are written as several records
 //! ([`chunks`]) over as many batches as it takes, and a last record that lists them ([`Part`]).
 
-use crate::entry;
+use crate::entry::{self, RecordsChecksum};
 use crate::location::{Location, Position};
 use crate::record::{self, RecordError, RecordView};
 use crate::units::{round_up, u32_at, u64_at};
@@ -67,6 +67,7 @@ pub enum BatchError {
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) records: Vec<u8>,
+    checksum: RecordsChecksum,
     pub(crate) base: Location,
     pub(crate) position: Position,
     pub(crate) count: u32,
@@ -81,7 +82,17 @@ impl Batch {
     /// An empty batch whose entry will lie at `base`, built in `buffer`.
     pub fn new(mut buffer: Vec<u8>, base: Location, position: Position, limits: Limits) -> Self {
         buffer.clear();
-        Self { records: buffer, base, position, count: 0, flags: 0, now_ms: 0, closed: false, limits }
+        Self {
+            records: buffer,
+            checksum: RecordsChecksum::default(),
+            base,
+            position,
+            count: 0,
+            flags: 0,
+            now_ms: 0,
+            closed: false,
+            limits,
+        }
     }
 
     /// Encodes a record and says where it will lie. The payload may come in parts.
@@ -101,6 +112,18 @@ impl Batch {
         record::encode(&mut self.records, location, kind, fixed, payload);
         self.count = self.count.checked_add(1).expect("a batch of a few megabytes holds fewer records");
         Ok(location)
+    }
+
+    /// Brings the checksum up to date, when what was added is still at hand.
+    pub(crate) fn sum_up(&mut self) {
+        self.checksum.catch_up(&self.records);
+    }
+
+    /// The checksum of its records.
+    pub(crate) fn checksum(&self) -> RecordsChecksum {
+        let mut checksum = self.checksum;
+        checksum.catch_up(&self.records);
+        checksum
     }
 
     /// The commit it will be.

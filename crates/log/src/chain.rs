@@ -89,7 +89,7 @@ mod tests {
             previous: ChainHash(previous),
             now_ms: 0,
         };
-        entry::seal(&header, &[], 0).0.to_vec()
+        entry::seal(&header, entry::RecordsChecksum::default(), 0).0.to_vec()
     }
 
     fn judge(chain: &mut Chain, bytes: &[u8]) -> Meaning {

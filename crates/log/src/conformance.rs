@@ -99,8 +99,8 @@ fn numbered(name: &str, count: u32) -> Vec<String> {
 
 fn append_all(store: &mut impl LogStore, all: &[String]) -> Result<(), String> {
     for payload in all {
-        append(store, payload).map_err(text)?;
         let durable = store.durable();
+        append(store, payload).map_err(text)?;
         store.flush().map_err(text)?;
         ensure(store.durable() > durable, "a flushed batch is not durable")?;
     }

@@ -112,9 +112,30 @@ pub enum EntryError {
     },
 }
 
-/// Builds the header that goes in front of `records`, sealing both with a checksum, and the hash
-/// the next entry must carry.
-pub(crate) fn seal(header: &Header, records: &[u8], salt: u64) -> ([u8; HEADER_BYTES], ChainHash) {
+/// The checksum of an entry's records, gathered as they are submitted: their bytes are at hand then, and the commit
+/// has nothing left to compute between two writes. The salt, which only the commit knows, comes in at the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RecordsChecksum {
+    crc: u32,
+    /// How many bytes it covers.
+    bytes: usize,
+}
+
+impl RecordsChecksum {
+    /// Takes in those of an entry's records that came since it was last asked to.
+    pub(crate) fn catch_up(&mut self, records: &[u8]) {
+        self.crc = crc32c::crc32c_append(self.crc, records.get(self.bytes..).unwrap_or_default());
+        self.bytes = records.len();
+    }
+
+    fn salted(self, salt: u64) -> u32 {
+        crc32c::crc32c_combine(start(salt), self.crc, self.bytes)
+    }
+}
+
+/// Builds the header that goes in front of records with this checksum, sealing both, and the hash the next entry
+/// must carry.
+pub(crate) fn seal(header: &Header, records: RecordsChecksum, salt: u64) -> ([u8; HEADER_BYTES], ChainHash) {
     let mut bytes = [0; HEADER_BYTES];
     put(&mut bytes, 0, &MAGIC.to_le_bytes());
     put(&mut bytes, 4, &VERSION.to_le_bytes());
@@ -126,7 +147,7 @@ pub(crate) fn seal(header: &Header, records: &[u8], salt: u64) -> ([u8; HEADER_B
     put(&mut bytes, 32, &header.position.0.to_le_bytes());
     put(&mut bytes, 40, &header.previous.0.to_le_bytes());
     put(&mut bytes, 48, &header.now_ms.to_le_bytes());
-    put(&mut bytes, RECORDS_CRC_OFFSET, &salted(salt, records).to_le_bytes());
+    put(&mut bytes, RECORDS_CRC_OFFSET, &records.salted(salt).to_le_bytes());
     let checksum = header_checksum(&bytes, salt);
     put(&mut bytes, HEADER_CRC_OFFSET, &checksum.to_le_bytes());
     let hash = hash(&bytes, salt);
@@ -191,7 +212,12 @@ fn header_checksum(header: &[u8], salt: u64) -> u32 {
 }
 
 fn salted(salt: u64, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), bytes)
+    crc32c::crc32c_append(start(salt), bytes)
+}
+
+/// What a checksum starts from.
+fn start(salt: u64) -> u32 {
+    crc32c::crc32c(&salt.to_le_bytes())
 }
 
 fn hash(entry: &[u8], salt: u64) -> ChainHash {
@@ -286,10 +312,11 @@ mod tests {
 
     fn entry_with(payloads: &[&[u8]]) -> (Vec<u8>, Location) {
         let location = Location::new(Region::segment(1), 4096);
-        let mut records = Vec::new();
+        let (mut records, mut checksum) = (Vec::new(), RecordsChecksum::default());
         for payload in payloads {
             let place = location.plus(u32::try_from(HEADER_BYTES + records.len()).unwrap());
             record::encode(&mut records, place, 1, b"", &[payload]);
+            checksum.catch_up(&records);
         }
         let header = Header {
             flags: FLAG_LAST,
@@ -301,7 +328,7 @@ mod tests {
             previous: ChainHash(5),
             now_ms: 6,
         };
-        let (header, _) = seal(&header, &records, SALT);
+        let (header, _) = seal(&header, checksum, SALT);
         ([&header[..], &records].concat(), location)
     }
 

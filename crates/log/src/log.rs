@@ -8,7 +8,8 @@
 //! ```
 //!
 //! With [`Recovered::start`] a commit thread writes and syncs, and an upkeep thread prepares and
-//! recycles segments. With [`Recovered::start_manual`] nothing happens by itself: [`Log::flush`]
+//! recycles segments. A small batch that finds the disk idle is committed by whoever submits it: waking
+//! a thread and being woken by it would take as long as the disk itself. With [`Recovered::start_manual`] nothing happens by itself: [`Log::flush`]
 //! commits and [`Log::upkeep`] does the rest, in the caller's order, so a simulator can drive the
 //! same code deterministically.
 
@@ -24,7 +25,7 @@ use crate::recovery::{OpenError, Opening, Recovered};
 use crate::ring::{Failure, Place, Ring, Tail};
 use crate::room::{Appending, Gauge, NoRoom};
 use crate::segment::FIRST_ENTRY;
-use crate::shared::{Notify, Shared};
+use crate::shared::{Notify, Shared, lock};
 use crate::snapshot::{self, Kept, SnapshotWriter, Snapshots};
 use crate::store::StoreError;
 use crate::supply::{Pressure, Supply, Upkeep};
@@ -52,29 +53,29 @@ pub struct Log {
     /// The first batch of each segment begun since the log was opened.
     starts: BTreeMap<u32, Position>,
     gauge: Gauge,
-    driver: Driver,
+    /// Held while a batch is committed.
+    ring: Arc<Mutex<Ring>>,
+    /// Those that commit and keep up; with none, the owner does both.
+    threads: Vec<JoinHandle<()>>,
 }
 
-/// Who commits.
-#[derive(Debug)]
-enum Driver {
-    Manual(Box<Ring>),
-    Threads(Vec<JoinHandle<()>>),
-}
+/// A batch of at most this part of the cap is small: what its owner could decide while it is written is little
+/// against the write.
+const SMALL_PART: usize = 128;
 
 impl Recovered {
     /// Takes ownership of the log under a new epoch and starts its threads. `notify` hears about
     /// durability and failure.
     pub fn start(self, notify: Notify, now_ms: u64) -> Result<Log, OpenError> {
-        let (mut log, ring) = self.take_over(notify, now_ms)?;
+        let mut log = self.take_over(notify, now_ms)?;
         let rate = Pace::bytes_per_second(log.options.fill_bytes_per_second);
         let shard = log.options.shard;
-        let threads = vec![
+        log.threads = vec![
             spawn(format!("log-commit-{shard}"), {
-                let (shared, mut ring) = (Arc::clone(&log.shared), ring);
+                let (shared, ring) = (Arc::clone(&log.shared), Arc::clone(&log.ring));
                 move || {
                     while shared.wait_for_work() {
-                        shared.commit_next(&mut ring);
+                        shared.commit_next(&mut lock(&ring));
                     }
                 }
             })?,
@@ -88,20 +89,17 @@ impl Recovered {
                 }
             })?,
         ];
-        log.driver = Driver::Threads(threads);
         log.shared.kick();
         Ok(log)
     }
 
     /// Takes ownership of the log under a new epoch; nothing happens by itself.
     pub fn start_manual(self, notify: Notify, now_ms: u64) -> Result<Log, OpenError> {
-        let (mut log, ring) = self.take_over(notify, now_ms)?;
-        log.driver = Driver::Manual(Box::new(ring));
-        Ok(log)
+        self.take_over(notify, now_ms)
     }
 
     /// Clears away what was unfinished, and writes the record that opens the new epoch.
-    fn take_over(self, notify: Notify, now_ms: u64) -> Result<(Log, Ring), OpenError> {
+    fn take_over(self, notify: Notify, now_ms: u64) -> Result<Log, OpenError> {
         let Self { disk, options, inventory, end, kept, .. } = self;
         for file in &inventory.unfinished {
             disk.remove(*file)?;
@@ -151,7 +149,7 @@ impl Recovered {
                 newest: kept.first().copied(),
             }),
         });
-        let log = Log {
+        Ok(Log {
             disk,
             options,
             shared,
@@ -164,9 +162,9 @@ impl Recovered {
             in_hand: false,
             starts: BTreeMap::new(),
             gauge: Gauge::new(),
-            driver: Driver::Threads(Vec::new()),
-        };
-        Ok((log, ring))
+            ring: Arc::new(Mutex::new(ring)),
+            threads: Vec::new(),
+        })
     }
 }
 
@@ -239,17 +237,31 @@ impl Log {
             return Ok(before);
         }
         batch.now_ms = now_ms;
-        Ok(self.enqueue(batch))
+        batch.sum_up();
+        let position = self.account(&batch);
+        let small = batch.bytes() <= self.options.limits.batch_bytes / SMALL_PART;
+        if small && !self.threads.is_empty() {
+            self.shared.commit_or_push(batch, &self.ring)?;
+        } else {
+            self.shared.push(batch);
+        }
+        Ok(position)
     }
 
     fn enqueue(&mut self, batch: Batch) -> Position {
+        let position = self.account(&batch);
+        self.shared.push(batch);
+        position
+    }
+
+    /// Notes where a batch lies that is now the newest.
+    fn account(&mut self, batch: &Batch) -> Position {
         let position = batch.position;
         let place = if position == self.newest.0 { self.newest.1 } else { self.next_place() };
         self.newest = (position, place, batch.padded_bytes());
         if place.offset == FIRST_ENTRY {
             self.starts.insert(place.segment, position);
         }
-        self.shared.push(batch);
         position
     }
 
@@ -280,13 +292,13 @@ impl Log {
 
     /// Waits until everything submitted is durable; without threads, commits it here and now.
     pub fn flush(&mut self) -> Result<Position, Failure> {
-        match &mut self.driver {
-            Driver::Manual(ring) => {
-                while let Some(outcome) = self.shared.commit_next(ring) {
-                    outcome?;
-                }
+        if self.threads.is_empty() {
+            let mut ring = lock(&self.ring);
+            while let Some(outcome) = self.shared.commit_next(&mut ring) {
+                outcome?;
             }
-            Driver::Threads(_) => self.shared.wait(self.newest.0)?,
+        } else {
+            self.shared.wait(self.newest.0)?;
         }
         if let Some(failure) = self.shared.failure() {
             return Err(failure.clone());
@@ -329,11 +341,9 @@ impl Log {
 
     fn stop(&mut self) {
         self.shared.stop();
-        if let Driver::Threads(threads) = &mut self.driver {
-            for thread in threads.drain(..) {
-                if thread.join().is_err() && !std::thread::panicking() {
-                    panic_again();
-                }
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() && !std::thread::panicking() {
+                panic_again();
             }
         }
     }

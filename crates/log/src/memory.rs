@@ -114,7 +114,7 @@ impl Medium for MemoryMedium {
         // Unconditional: a live zombie's pipeline could starve a conditional append for ever.
         loop {
             let header = Header { flags: FLAG_EPOCH, epoch, ..log.header() };
-            let (bytes, _) = entry::seal(&header, &[], 0);
+            let (bytes, _) = entry::seal(&header, entry::RecordsChecksum::default(), 0);
             let answer = self.content().append(None, Bytes::copy_from_slice(&bytes));
             if answer == Answer::Refused {
                 return Err(StoreError::Stopped("the medium refuses appends".to_owned()));
@@ -304,7 +304,7 @@ impl LogStore for MemoryLog {
             now_ms,
             ..self.header()
         };
-        let (sealed, hash) = entry::seal(&header, &batch.records, 0);
+        let (sealed, hash) = entry::seal(&header, batch.checksum(), 0);
         let bytes = Bytes::from([&sealed[..], &batch.records].concat());
         let answer = self.medium.content().append(Some(address), bytes.clone());
         self.newest = (last.next(), hash, address + 1);
@@ -333,7 +333,7 @@ impl LogStore for MemoryLog {
             self.barriers += 1;
             let serial = self.barriers;
             let header = Header { flags: FLAG_BARRIER, previous: ChainHash(serial), ..self.header() };
-            let (bytes, _) = entry::seal(&header, &[], 0);
+            let (bytes, _) = entry::seal(&header, entry::RecordsChecksum::default(), 0);
             let answer = self.medium.content().append(None, Bytes::copy_from_slice(&bytes));
             if answer == Answer::Refused {
                 return Err(StoreError::Stopped("the medium refuses appends".to_owned()));

@@ -152,7 +152,7 @@ impl Ring {
             previous: self.tail.chain,
             now_ms: batch.now_ms,
         };
-        let (sealed, chain) = entry::seal(&header, &batch.records, self.segment.salt);
+        let (sealed, chain) = entry::seal(&header, batch.checksum(), self.segment.salt);
         let padding = bytes - sealed.len() - batch.records.len();
         let parts: [&[u8]; 3] = [&sealed, &batch.records, ZEROS.get(..padding).unwrap_or_default()];
         let file = self.segment.file();

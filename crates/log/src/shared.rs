@@ -77,7 +77,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -123,6 +123,23 @@ impl Shared {
     pub(crate) fn push(&self, batch: Batch) {
         lock(&self.queue).waiting.push_back(batch);
         self.work.notify_one();
+    }
+
+    /// Commits a batch here and now if the commit thread has nothing to do, else queues it.
+    pub(crate) fn commit_or_push(&self, batch: Batch, ring: &Mutex<Ring>) -> Result<(), Failure> {
+        let idle = {
+            let mut queue = lock(&self.queue);
+            let idle = queue.idle && queue.waiting.is_empty() && queue.flying.is_none();
+            queue.waiting.push_back(batch);
+            idle
+        };
+        match ring.try_lock() {
+            Ok(mut ring) if idle => self.commit_next(&mut ring).map_or(Ok(()), |outcome| outcome.map(drop)),
+            _ => {
+                self.work.notify_one();
+                Ok(())
+            }
+        }
     }
 
     /// Takes back the newest queued batch if it may still grow.

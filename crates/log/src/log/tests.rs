@@ -353,6 +353,26 @@ fn threads_commit_notify_and_end_with_the_log() {
 }
 
 #[test]
+fn a_small_batch_that_finds_the_disk_idle_is_committed_by_its_owner_and_a_large_one_never() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(RealDisk::open(directory.path()).unwrap());
+    let opening = Opening::begin(disk, Options::tiny()).unwrap();
+    let recovered = opening.replay(|_| Ok::<_, crate::EntryError>(())).unwrap();
+    let (sender, notices) = mpsc::channel();
+    let told = move |_| sender.send(std::thread::current().id()).unwrap();
+    let mut log = recovered.start(Arc::new(told), 1).unwrap();
+    let mut here = |payload: &[u8]| {
+        put(&mut log, &[payload]);
+        log.flush().unwrap();
+        notices.try_iter().any(|thread| thread == std::thread::current().id())
+    };
+    // The commit thread is not idle before it has begun to wait.
+    while !here(b"small") {}
+    assert!((0..20).all(|_| !here(&[1; 1000])));
+    while !here(b"small") {}
+}
+
+#[test]
 fn a_log_goes_on_with_larger_and_smaller_entries_than_its_segments_were_made_for() {
     let disk = SimDisk::new(1);
     let large = Options {
