@@ -283,15 +283,20 @@ impl Trial {
     }
 
     pub(crate) fn attach(&mut self, text: &str, receiver: u64, credit: u32) {
+        self.attach_above(text, receiver, Level(0));
+        self.step(&Command::Credit { receiver: ReceiverId(receiver), credit, drain: false }).unwrap();
+    }
+
+    /// The same, for messages of a level and above, without credit.
+    pub(crate) fn attach_above(&mut self, text: &str, receiver: u64, min_level: Level) {
         let mailboxes = smallvec![self.mailbox(text)];
         let receiver = ReceiverId(receiver);
         let mode = ReceiveMode::PeekLock;
         let attach = |request| {
-            let (min_level, selector) = (Level(0), None);
+            let selector = None;
             Command::Attach(Box::new(Attach { request, receiver, mailboxes, mode, min_level, selector }))
         };
         self.ask(attach).unwrap();
-        self.step(&Command::Credit { receiver, credit, drain: false }).unwrap();
     }
 
     /// Messages handed out now, to whomever.

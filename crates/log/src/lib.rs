@@ -40,6 +40,7 @@ mod shared;
 pub mod snapshot;
 mod store;
 mod supply;
+mod sweep;
 mod units;
 mod verify;
 
@@ -61,4 +62,5 @@ pub use shared::{Notice, Notify};
 pub use snapshot::{SnapshotReader, SnapshotWriter};
 pub use store::{AppendFault, LogStore, Medium, StoreError, Visit};
 pub use supply::{Pressure, Upkeep};
+pub use sweep::Sweep;
 pub use verify::{Report, verify, verify_disk};

@@ -63,6 +63,15 @@ impl Reader {
         read_from(&*self.disk, location, payload_bytes)
     }
 
+    /// The bytes of a region from `location` on, unverified: as many as there are, at most `bytes`.
+    pub(crate) fn stretch(&self, location: Location, bytes: usize) -> Result<Bytes, ReadError> {
+        let mut buffer = vec![0; bytes];
+        let count =
+            self.disk.read_at(file_of(location.region()), u64::from(location.offset()), &mut buffer)?;
+        buffer.truncate(count);
+        Ok(Bytes::from(buffer))
+    }
+
     /// Reads the pieces of a payload that was split.
     pub fn read_parts(&self, parts: &[Part]) -> Result<Vec<Bytes>, ReadError> {
         let one = |part: &Part| {

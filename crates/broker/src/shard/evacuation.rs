@@ -20,7 +20,7 @@ use vorrang_engine::command::{Chill, Rehouse, Relocation};
 use vorrang_engine::fact::{Details, RestoredGaps, RestoredMessage, RestoredRun, Standing};
 use vorrang_engine::{ColdRecord, Command, Fact, FrozenState, Level, Location, MailboxId, Timestamp};
 use vorrang_log::extent::{Error, ExtentWriter};
-use vorrang_log::{Pace, Region};
+use vorrang_log::{Pace, Region, Sweep};
 
 /// Records in one command: a few hundred kilobytes of log.
 const RECORDS_MAX: usize = 8_192;
@@ -38,6 +38,7 @@ pub struct Evacuation {
     /// Segments that large messages end in which begin in one of those.
     pub(super) spanned: BTreeSet<Region>,
     pub(super) reader: PayloadReader,
+    pub(super) sweep: Sweep,
     pub(super) writer: ExtentWriter,
     pub(super) record_bytes_max: usize,
     /// More than this is not worth moving.
@@ -140,30 +141,27 @@ impl Evacuation {
         let large = self.record_bytes_max / 2;
         let Household { mut tenants, mut runs } = Household::default();
         let mut walk = Walk::default();
-        for fact in self.frozen.facts() {
-            match fact {
-                Fact::RestoredRun(run) => {
-                    walk.pass_run((run.mailbox, run.level));
-                    let here = |(region, _): &(_, u32)| self.regions.contains(&named(*region));
-                    if run.regions.iter().any(here) {
-                        runs.push((run, None));
-                    }
+        self.frozen.facts().for_each(|fact| match fact {
+            Fact::RestoredRun(run) => {
+                walk.pass_run((run.mailbox, run.level));
+                let here = |(region, _): &(_, u32)| self.regions.contains(&named(*region));
+                if run.regions.iter().any(here) {
+                    runs.push((run, None));
                 }
-                Fact::RestoredGaps(gaps) => {
-                    if let Some((_, known)) = runs.last_mut().filter(|(run, _)| run.run == gaps.run) {
-                        *known = Some(gaps);
-                    }
-                }
-                Fact::RestoredMessage(message) => {
-                    let region = region_of(message.location);
-                    let is_large = usize::try_from(message.size).is_ok_and(|size| size >= large);
-                    let moves =
-                        self.regions.contains(&region) || (is_large && self.spanned.contains(&region));
-                    walk.pass(&message, moves, region.is_extent(), &mut tenants);
-                }
-                _ => {}
             }
-        }
+            Fact::RestoredGaps(gaps) => {
+                if let Some((_, known)) = runs.last_mut().filter(|(run, _)| run.run == gaps.run) {
+                    *known = Some(gaps);
+                }
+            }
+            Fact::RestoredMessage(message) => {
+                let region = region_of(message.location);
+                let is_large = usize::try_from(message.size).is_ok_and(|size| size >= large);
+                let moves = self.regions.contains(&region) || (is_large && self.spanned.contains(&region));
+                walk.pass(&message, moves, region.is_extent(), &mut tenants);
+            }
+            _ => {}
+        });
         Household { tenants, runs }
     }
 
@@ -173,7 +171,9 @@ impl Evacuation {
         if let Some(known) = copies.get(&record.location) {
             return Ok(Some(*known));
         }
-        let Ok(body) = self.reader.read(record.location, record.size) else { return Ok(None) };
+        let Ok(body) = self.reader.sweep(&mut self.sweep, record.location, record.size) else {
+            return Ok(None);
+        };
         let to = self.copy(&body)?;
         copies.insert(record.location, to);
         Ok(Some(to))

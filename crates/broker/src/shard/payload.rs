@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vorrang_engine::{ColdRecord, Location, Payloads, RunId};
 use vorrang_filter::Lookup;
 use vorrang_log::extent::Footer;
-use vorrang_log::{ReadError, Reader, Region};
+use vorrang_log::{ReadError, Reader, Record, Region, Sweep};
 
 /// Makes a stored message readable for filters. The doors know the encoding; the shard does not.
 pub trait Decode: Send + Sync {
@@ -63,6 +63,17 @@ impl PayloadReader {
     pub fn read(&self, location: Location, size: u32) -> Result<Body, Unreadable> {
         let location = vorrang_log::Location::from_raw(location.0);
         let record = self.log.read(location, usize::try_from(size).unwrap_or_default())?;
+        self.body(location, record)
+    }
+
+    /// The same on a way through many messages, in the order they lie.
+    pub(super) fn sweep(&self, sweep: &mut Sweep, location: Location, size: u32) -> Result<Body, Unreadable> {
+        let location = vorrang_log::Location::from_raw(location.0);
+        let record = sweep.read(&self.log, location, usize::try_from(size).unwrap_or_default())?;
+        self.body(location, record)
+    }
+
+    fn body(&self, location: vorrang_log::Location, record: Record) -> Result<Body, Unreadable> {
         let stored = journal::record::stored(&record.fixed, record.payload)
             .map_err(|error| Unreadable::Record { location, error })?;
         let bytes = match stored.content {

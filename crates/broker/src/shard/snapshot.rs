@@ -75,13 +75,15 @@ impl Snapshot {
         for (last, first) in spans {
             stream::span(last, first, &mut chunk);
         }
-        for fact in frozen.facts() {
+        // The iterator is many in one: handed a closure, it goes through each of them without asking which is next.
+        frozen.facts().try_for_each(|fact| {
             stream::fact(&fact, &mut chunk);
             if chunk.len() >= CHUNK_BYTES {
                 writer.write(&chunk)?;
                 chunk.clear();
             }
-        }
+            Ok::<_, Error>(())
+        })?;
         stream::end(&mut chunk);
         writer.write(&chunk)?;
         Ok(Unfinished(writer))

@@ -15,6 +15,10 @@ pub(crate) type Dated = BTreeMap<(Timestamp, Sequence), (Handle, Level)>;
 /// How far the dated messages are searched for one of a level high enough for an express receiver.
 const DATED_SCAN_MAX: usize = 1_024;
 
+/// What the rescue line can save up, in thousandths of a delivery: one turn, and all but a second. More would be many
+/// turns in a row after a long time in which none was possible.
+const SAVED_MAX: u16 = 1_999;
+
 /// The message that is next, and what choosing it does to the rescue account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
@@ -65,6 +69,9 @@ pub(crate) fn choose(
 }
 
 /// The account after this delivery, and the level whose head is to be rescued by it, if any.
+///
+/// A delivery that only higher levels may have, because of the receiver or because of what is left of its credit, saves
+/// up for those who starve below like any other; the turn is with the next that may.
 fn rescue(
     lanes: &Lanes,
     ordering: &Ordering,
@@ -73,12 +80,15 @@ fn rescue(
     account: u16,
 ) -> (u16, Option<Level>) {
     let share = ordering.rescue.share.thousandths();
-    if share == 0 || now.since(lanes.oldest_eligible(floor)) <= ordering.rescue.after {
+    let starves = |floor| now.since(lanes.oldest_eligible(floor)) > ordering.rescue.after;
+    if share == 0 || !starves(Level(0)) {
         return (0, None);
     }
-    let saved = account.saturating_add(share);
+    let saved = account.saturating_add(share).min(SAVED_MAX);
     match saved.checked_sub(1_000) {
-        Some(left) => (left, lanes.oldest(floor).map(|(level, _)| level)),
-        None => (saved, None),
+        Some(left) if floor == Level(0) || starves(floor) => {
+            (left, lanes.oldest(floor).map(|(level, _)| level))
+        }
+        _ => (saved, None),
     }
 }

@@ -104,7 +104,11 @@ fn send(trial: &mut Trial, level: u8, deadline: Option<u64>) -> u64 {
 
 /// Gives one credit and takes what comes.
 fn receive(trial: &mut Trial) -> Option<Delivery> {
-    let receiver = ReceiverId(1);
+    receive_by(trial, 1)
+}
+
+fn receive_by(trial: &mut Trial, receiver: u64) -> Option<Delivery> {
+    let receiver = ReceiverId(receiver);
     trial.step(&Command::Credit { receiver, credit: 1, drain: false }).unwrap();
     let got = trial.receive().pop();
     trial.step(&Command::Credit { receiver, credit: 0, drain: false }).unwrap();
@@ -240,6 +244,37 @@ proptest! {
             if bound <= served.len() {
                 prop_assert!(turn.is_some_and(|turn| turn < bound), "{place} served at {turn:?}, bound {bound}");
             }
+        }
+    }
+
+    /// The same though every other delivery is one that they may not have.
+    #[test]
+    fn deliveries_that_only_higher_levels_may_have_do_not_hold_up_those_who_starve(
+        waiting in prop::collection::vec(0u8..9, 1..6),
+        share in 50u16..=1_000,
+    ) {
+        let rescue = Rescue { after: Span::seconds(60), share: Share::per_mille(share).unwrap() };
+        let mut trial = Trial::new();
+        trial.queue("queue", settings(Policy::Strict, rescue));
+        trial.attach("queue", 1, 0);
+        trial.attach_above("queue", 2, Level(9));
+        let starving: Vec<u64> = waiting.iter().map(|level| send(&mut trial, *level, None)).collect();
+        trial.advance(Span::seconds(61));
+        let mut served = Vec::new();
+        for _ in 0..waiting.len() * 1_000 / usize::from(share) + 1 {
+            for receiver in [1, 2] {
+                send(&mut trial, 9, None);
+                send(&mut trial, 9, None);
+                let delivery = receive_by(&mut trial, receiver).unwrap();
+                trial.settle(&delivery, Settlement::Complete).unwrap();
+                served.push(delivery.sequence.0);
+            }
+        }
+        for (place, sequence) in starving.iter().enumerate() {
+            // One delivery more than there are shares to a turn, because the turn may come when it cannot be taken.
+            let bound = (place + 1) * 1_000 / usize::from(share).min(500) + 2;
+            let turn = served.iter().position(|other| other == sequence);
+            prop_assert!(turn.is_some_and(|turn| turn <= bound), "{place} served at {turn:?}, bound {bound}");
         }
     }
 

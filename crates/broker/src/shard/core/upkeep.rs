@@ -7,7 +7,7 @@ use crate::shard::regions::counted;
 use crate::shard::snapshot::Snapshot;
 use std::collections::BTreeSet;
 use vorrang_engine::{Command, Span};
-use vorrang_log::{Failure, Region, extent, snapshot};
+use vorrang_log::{Failure, Region, Sweep, extent, snapshot};
 
 /// Segments emptied by one evacuation: finding what lies in them is the greater part of the work.
 const SEGMENTS_AT_ONCE: usize = 4;
@@ -72,6 +72,7 @@ impl Core {
             spanned: self.writer.regions().spanning(&regions),
             regions,
             reader,
+            sweep: Sweep::default(),
             writer,
             record_bytes_max: self.record_bytes_max,
             bytes_max,
