@@ -14,6 +14,7 @@
 //! costs the same whatever length the bytes there claim. Each entry carries the hash of the header of the entry before it: with the
 //! dense batch number this makes truncation, forks and leftovers something that is *detected*.
 
+use crate::checksum::combine;
 use crate::location::{Epoch, Location, Position};
 use crate::record::{self, RecordError, RecordView};
 use crate::units::{on_disk, put, u16_at, u32_at, u64_at};
@@ -129,7 +130,7 @@ impl RecordsChecksum {
     }
 
     fn salted(self, salt: u64) -> u32 {
-        crc32c::crc32c_combine(start(salt), self.crc, self.bytes)
+        combine(start(salt), self.crc, self.bytes)
     }
 }
 

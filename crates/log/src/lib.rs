@@ -18,6 +18,7 @@
 
 pub mod batch;
 mod chain;
+mod checksum;
 pub mod conformance;
 pub mod crash;
 pub mod dice;

@@ -21,7 +21,7 @@ rescue = { after = "5s", share = 0.1 }
 prefetch_share = 0.02
 "#;
 
-/// The greatest size a queue may have: as the others, it takes what comes.
+/// The greatest size a queue or topic may have: as the others, it takes what comes.
 const SIZE: &str = "max_size_in_megabytes = 81920\n";
 
 pub(crate) struct Vorrang {
@@ -100,6 +100,7 @@ fn entities(layout: Layout) -> String {
         }
         Layout::FanOut(behind) => {
             text.push_str("[[topic]]\nname = \"t\"\n");
+            text.push_str(SIZE);
             for number in 0..fan_out::count_of(behind) {
                 let _ = write!(text, "[[topic.subscription]]\nname = \"s{number}\"\n");
                 let filters = match behind {
