@@ -98,15 +98,21 @@ fn typed(name: &HeaderName, value: &HeaderValue) -> Result<Value, Fault> {
     }
 }
 
+/// Headers of an answer. Clients of HTTP take a few hundred, a map of headers 32,768, and a message may have more
+/// properties than that: those beyond are left out here, and AMQP receivers get them.
+const HEADERS_MAX: usize = 1_000;
+
 /// Adds a property to a response. One whose name cannot be that of a header is left out.
 pub(super) fn write(headers: &mut HeaderMap, capitals: &mut Capitals, name: &str, value: &serde_json::Value) {
     let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else { return };
-    if !is_property(header.as_str()) {
+    let fits = headers.len() < HEADERS_MAX || headers.contains_key(&header);
+    if !fits || !is_property(header.as_str()) {
         return;
     }
     // JSON escapes what would end a header.
-    if let Ok(value) = HeaderValue::from_bytes(value.to_string().as_bytes()) {
-        headers.insert(header, value);
+    if let Ok(value) = HeaderValue::from_bytes(value.to_string().as_bytes())
+        && headers.try_insert(header, value).is_ok()
+    {
         capitals.note(name);
     }
 }
@@ -149,6 +155,17 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("a", HeaderValue::from_static("\"open"));
         assert!(read(&headers, &Spelling::default()).unwrap_err().text.contains("'a'"));
+    }
+
+    #[test]
+    fn a_message_with_more_properties_than_there_can_be_headers_has_the_first() {
+        let (mut headers, mut capitals) = (HeaderMap::new(), Capitals::default());
+        for number in 0..40_000 {
+            write(&mut headers, &mut capitals, &format!("P{number}"), &serde_json::Value::from(number));
+        }
+        assert_eq!(headers.len(), HEADERS_MAX);
+        write(&mut headers, &mut capitals, "p0", &serde_json::Value::from("again"));
+        assert_eq!((headers.len(), headers.get("P0").unwrap().to_str().unwrap()), (HEADERS_MAX, "\"again\""));
     }
 
     #[test]
