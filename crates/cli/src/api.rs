@@ -25,7 +25,8 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Requests that answers of the API name as a remedy, and the commands that make them.
-const OUR_WORDS: [(&str, &str); 2] = [
+const OUR_WORDS: [(&str, &str); 3] = [
+    ("GET /api/openapi.json", "the broker's /api/openapi.json"),
     ("GET /dev/snapshots", "`vorrang dev snapshot list`"),
     ("GET /api/connections", "`vorrang connection list`"),
 ];

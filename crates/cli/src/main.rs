@@ -116,7 +116,7 @@ enum Command {
     /// Look at the configuration without starting anything
     #[command(subcommand)]
     Config(Box<config::Command>),
-    /// Check a data directory, the disk, ports, the clock and a running broker
+    /// Check the configuration, the data directory, the disk, ports, the clock and a running broker
     Doctor(Box<doctor::Options>),
     /// Print a completion script for a shell
     Completion(completion::Options),

@@ -1,8 +1,10 @@
 //! `vorrang top`: entities and their classes, live, with waits against targets.
 //!
-//! On a terminal it draws over the whole screen until `q`, Escape or Ctrl-C; anywhere else it prints the same
-//! table once, so that it can be piped.
+//! On a terminal it draws over the whole screen until `q`, Escape or Ctrl-C, what needs somebody first; anywhere else
+//! it prints the same table once, entity by entity, so that it can be piped. What does not fit is counted, never left
+//! out in silence.
 
+use std::cmp::Reverse;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ use crate::{targets, watch};
 
 /// Entities that are asked for their classes at a time; a namespace may have thousands.
 const ENTITIES_MAX: usize = 100;
+/// What is said when there are more.
+const LEFT_OUT: &str = "(the first 100 entities by name; /metrics has more)";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -44,10 +48,12 @@ struct Line {
 
 pub(crate) fn run(options: &Options, api: &Api, format: Format) -> Outcome {
     if format == Format::Json {
-        return output::json(&look(api)?);
+        return output::json(&look(api)?.lines);
     }
     if options.once || !io::stdout().is_terminal() {
-        return table(&look(api)?).print();
+        let seen = look(api)?;
+        table(&seen.lines).print()?;
+        return if seen.left_out { output::line(LEFT_OUT) } else { Ok(()) };
     }
     let screen = Screen::open()?;
     let shown = follow(api, options.every);
@@ -57,9 +63,11 @@ pub(crate) fn run(options: &Options, api: &Api, format: Format) -> Outcome {
 
 fn follow(api: &Api, every: Duration) -> Outcome {
     loop {
-        let lines = look(api)?;
+        let Seen { mut lines, left_out } = look(api)?;
+        lines.sort_by_key(|line| Reverse(urgency(line)));
+        let note = if left_out { LEFT_OUT } else { "" };
         draw(&format!(
-            "vorrang top   {}   {} classes   q ends\n\n{}",
+            "vorrang top   {}   {} classes   q ends   {note}\n\n{}",
             api.address(),
             lines.len(),
             table(&lines).render(output::colours_wanted())
@@ -79,8 +87,26 @@ fn follow(api: &Api, every: Duration) -> Outcome {
     }
 }
 
+/// What was seen in one look.
+struct Seen {
+    lines: Vec<Line>,
+    /// Whether there are more entities than are looked at.
+    left_out: bool,
+}
+
+/// How much a class needs somebody: one that misses its target most, then those with most messages. Where nothing
+/// differs, lines stay as they came.
+fn urgency(line: &Line) -> (u8, u64) {
+    let state = match line.state {
+        Some(TargetState::Breached) => 2,
+        Some(TargetState::AtRisk) => 1,
+        Some(TargetState::Ok) | None => 0,
+    };
+    (state, line.class.counts.active)
+}
+
 /// Asks for everything that is shown. An entity that was deleted meanwhile is left out.
-fn look(api: &Api) -> Result<Vec<Line>, Failure> {
+fn look(api: &Api) -> Result<Seen, Failure> {
     let mut entities: Vec<Entity> = api.list("/api/queues", Some(ENTITIES_MAX))?;
     for topic in api.list::<Entity>("/api/topics", Some(ENTITIES_MAX))? {
         let path = format!("/api/topics/{}/subscriptions", crate::percent::encode(&topic.name));
@@ -92,7 +118,10 @@ fn look(api: &Api) -> Result<Vec<Line>, Failure> {
         other => other?,
     };
     let mut lines = Vec::new();
-    for entity in entities.iter().filter(|entity| entity.kind != EntityKind::Topic).take(ENTITIES_MAX) {
+    entities.retain(|entity| entity.kind != EntityKind::Topic);
+    // A list that is as long as it may be was cut.
+    let left_out = entities.len() >= ENTITIES_MAX;
+    for entity in entities.iter().take(ENTITIES_MAX) {
         let live: Live = match api.get(&format!("{}/live", entity_path(&entity.path))) {
             Err(Failure::NotFound(_)) => continue,
             other => other?,
@@ -104,7 +133,7 @@ fn look(api: &Api) -> Result<Vec<Line>, Failure> {
             lines.push(Line { entity: entity.path.clone(), class, state });
         }
     }
-    Ok(lines)
+    Ok(Seen { lines, left_out })
 }
 
 fn table(lines: &[Line]) -> Table {
@@ -145,10 +174,21 @@ fn draw(text: &str) -> io::Result<()> {
     let (_, height) = terminal::size()?;
     let mut out = io::stdout().lock();
     queue!(out, cursor::MoveTo(0, 0), terminal::Clear(terminal::ClearType::All))?;
-    for line in text.lines().take(usize::from(height)) {
+    for line in fitted(text, usize::from(height)) {
         queue!(out, style::Print(line), cursor::MoveToNextLine(1))?;
     }
     out.flush()
+}
+
+/// The first lines; if there are more than fit, the last says how many.
+fn fitted(text: &str, height: usize) -> Vec<String> {
+    let count = text.lines().count();
+    if count <= height {
+        return text.lines().map(str::to_owned).collect();
+    }
+    let shown = height.saturating_sub(1);
+    let more = format!("… {} more; a higher window shows them", count - shown);
+    text.lines().take(shown).map(str::to_owned).chain([more]).collect()
 }
 
 /// The whole terminal, given back when dropped, whatever happened.
@@ -170,5 +210,49 @@ impl Drop for Screen {
         let _ =
             execute!(io::stdout(), cursor::Show, terminal::EnableLineWrap, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(entity: &str, active: u64, state: Option<TargetState>) -> Line {
+        let none = json!({ "count": 0, "sumSeconds": 0.0, "maxSeconds": 0.0 });
+        let class = json!({
+            "level": 4, "promise": "",
+            "counts": { "active": active, "locked": 0, "deferred": 0, "scheduled": 0, "delayed": 0 },
+            "rates": { "enqueued": 0.0, "delivered": 0.0, "completed": 0.0 },
+            "wait": none, "processing": none, "endToEnd": none,
+        });
+        Line { entity: entity.to_owned(), class: serde_json::from_value(class).unwrap(), state }
+    }
+
+    #[test]
+    fn what_needs_somebody_comes_first_and_the_rest_stays_in_order() {
+        let mut lines = [
+            line("a", 0, None),
+            line("b", 0, Some(TargetState::Ok)),
+            line("busy", 7, None),
+            line("late", 1, Some(TargetState::Breached)),
+            line("soon", 9, Some(TargetState::AtRisk)),
+        ];
+        lines.sort_by_key(|line| Reverse(urgency(line)));
+        let order: Vec<&str> = lines.iter().map(|line| line.entity.as_str()).collect();
+        assert_eq!(order, ["late", "soon", "busy", "a", "b"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let cases = [
+            (3, vec!["a", "b", "c"]),
+            (2, vec!["a", "… 2 more; a higher window shows them"]),
+            (1, vec!["… 3 more; a higher window shows them"]),
+        ];
+        for (height, expected) in cases {
+            assert_eq!(fitted("a\nb\nc", height), expected, "{height}");
+        }
     }
 }

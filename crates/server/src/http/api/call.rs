@@ -17,6 +17,7 @@ use super::complaint::{Complaints, shortened};
 use super::failure::Failure;
 use super::query::Query;
 use crate::caller::Caller;
+use crate::config::nearest;
 use crate::http::{Site, body, sas};
 
 /// Bytes of an ordinary body; a larger one is refused. Definitions of a whole namespace and batches of
@@ -139,10 +140,21 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
 }
 
 /// What a parser says about a value of the wrong kind, without the text it was: that may be a key in the wrong
-/// place, and what is said is also logged.
+/// place, and what is said is also logged. Of all the names there are, the one that was probably meant is told.
 #[must_use]
 pub fn unquoted(error: &serde_json::Error) -> String {
     let said = error.to_string();
+    if let Some((unknown, known)) = said.split_once("`, expected one of `")
+        && let Some(name) = unknown.strip_prefix("unknown field `")
+    {
+        let name = shortened(name.to_owned());
+        let meant = nearest(&name, known.split('`').step_by(2));
+        let remedy = meant.map_or_else(
+            || "GET /api/openapi.json says which there are".to_owned(),
+            |meant| format!("did you mean `{meant}`?"),
+        );
+        return format!("unknown field `{name}`; {remedy}");
+    }
     match (said.split_once("string \""), said.rsplit_once("\", expected")) {
         (Some((before, _)), Some((_, after))) => format!("{before}a string, expected{after}"),
         _ => said,
@@ -186,6 +198,19 @@ mod tests {
         let told: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(told, ["colour", "lockDuration", "maxDeliveryCount"]);
         assert!(problem.detail.contains("unknown field `colour`"), "{}", problem.detail);
+    }
+
+    #[test]
+    fn a_misspelt_member_is_told_what_was_probably_meant() {
+        let cases = [
+            (r#"{"lockDuraton": "PT30S"}"#, "unknown field `lockDuraton`; did you mean `lockDuration`?"),
+            (r#"{"maxdeliverycount": 3}"#, "did you mean `maxDeliveryCount`?"),
+            (r#"{"colour": "red"}"#, "unknown field `colour`; GET /api/openapi.json says which there are"),
+        ];
+        for (body, expected) in cases {
+            let problem = read::<Properties>(body.as_bytes()).unwrap_err().into_problem();
+            assert!(problem.detail.contains(expected), "{body}: {}", problem.detail);
+        }
     }
 
     #[test]
