@@ -7,7 +7,7 @@ use crate::shard::regions::counted;
 use crate::shard::snapshot::Snapshot;
 use std::collections::BTreeSet;
 use vorrang_engine::{Command, Span};
-use vorrang_log::{Failure, Region, Sweep, extent, snapshot};
+use vorrang_log::{Failure, Pace, Region, Sweep, extent, snapshot};
 
 /// Segments emptied by one evacuation: finding what lies in them is the greater part of the work.
 const SEGMENTS_AT_ONCE: usize = 4;
@@ -66,7 +66,7 @@ impl Core {
             .map(|segments| (segments, u64::MAX))
             .or_else(|| self.sparse_segment_to_empty())
             .or_else(|| Some((self.extent_to_empty()?, u64::MAX)))?;
-        let (reader, pace) = (self.reader.clone(), self.snapshots.pace);
+        let (reader, pace) = (self.reader.clone(), self.evacuation_pace());
         let begun = self.writer.log().extent().map(|writer| Evacuation {
             frozen: self.state.freeze(),
             spanned: self.writer.regions().spanning(&regions),
@@ -79,6 +79,14 @@ impl Core {
             pace,
         });
         Some(begun)
+    }
+
+    /// As snapshots are written, so that commits keep the disk; as fast as it goes once the ring is nearly full, when
+    /// senders would have to wait for room otherwise.
+    fn evacuation_pace(&self) -> Pace {
+        let pressure = self.writer.log().pressure();
+        let nearly_full = pressure.used_segments > pressure.ring_segments / 4 * 3;
+        if nearly_full { Pace::UNLIMITED } else { self.snapshots.pace }
     }
 
     fn segments_to_empty(&mut self) -> Option<BTreeSet<Region>> {
