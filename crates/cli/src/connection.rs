@@ -5,6 +5,7 @@
 //! otherwise. First of: `--connection-string`, `--profile`, `VORRANG_CONNECTION_STRING`, `VORRANG_PROFILE`,
 //! the default profile; without any of them, the development broker on this machine.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use vorrang_client::Client;
 use vorrang_engine::entity::authorization::Secret;
 use vorrang_server::root_key;
+use vorrang_server::settings::Settings;
 
 use crate::failure::Failure;
 use crate::trust::Trust;
@@ -93,6 +95,14 @@ impl std::fmt::Debug for Profile {
 impl Options {
     /// The broker that is meant.
     pub(crate) fn connection(&self) -> Result<Connection, Failure> {
+        self.connection_or(Connection::development).map(|(connection, _)| connection)
+    }
+
+    /// The broker that is meant, and whether somebody said which; if nobody did, the other one.
+    pub(crate) fn connection_or(
+        &self,
+        other: impl FnOnce() -> Connection,
+    ) -> Result<(Connection, bool), Failure> {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let profile = match (&self.connection_string, &self.profile) {
             (Some(text), _) => Some(Profile::of(text)),
@@ -103,11 +113,12 @@ impl Options {
                 (None, None) => profile(None)?,
             },
         };
+        let said = profile.is_some();
         let (mut connection, http, ca_file) = match profile {
             Some(Profile { connection_string, http, ca_file }) => {
                 (Connection::parse(&connection_string)?, http, ca_file)
             }
-            None => (Connection::development(), None, None),
+            None => (other(), None, None),
         };
         if let Some(http) = self.http.clone().or_else(|| variable("VORRANG_HTTP")).or(http) {
             connection.http = http_url(&http)?;
@@ -117,7 +128,7 @@ impl Options {
         if let Some(path) = ca_file {
             connection.trust = Trust::of_file(&path)?;
         }
-        Ok(connection)
+        Ok((connection, said))
     }
 }
 
@@ -133,6 +144,17 @@ impl Connection {
             entity: None,
             trust: Trust::default(),
         }
+    }
+
+    /// A development broker with these settings.
+    pub(crate) fn configured(settings: &Settings) -> Connection {
+        let host = match settings.plain_host() {
+            host if host.is_unspecified() => "localhost".to_owned(),
+            IpAddr::V4(host) => host.to_string(),
+            IpAddr::V6(host) => format!("[{host}]"),
+        };
+        let http = format!("http://{host}:{}", settings.ports.http);
+        Connection { http, amqp: (host, settings.ports.amqp), ..Connection::development() }
     }
 
     /// Connects an AMQP client.

@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::Value;
 use support::bench::{Bench, text, vorrang};
-use support::until;
+use support::{Broker, until};
 
 #[test]
 fn entities_are_created_listed_shown_updated_and_deleted() {
@@ -359,6 +359,15 @@ fn profiles_name_brokers_and_the_doctor_asks_the_one_that_runs() {
     for part in ["data is in use by a broker", &format!(":{amqp} cannot be had"), "2h it was set ahead"] {
         assert!(said.contains(part), "{part} not in\n{said}");
     }
+    // Without a connection, the broker that is asked is the configured one; its key is not known, which is no fault.
+    let own = tempfile::tempdir().unwrap();
+    let broker = Broker::start_with(own.path(), &[]);
+    let ports = ["amqp", "http"].map(|door| broker.door(door).rsplit_once(':').unwrap().1.to_owned());
+    let variables = [("VORRANG_AMQP_PORT", &ports[0]), ("VORRANG_HTTP_PORT", &ports[1])];
+    let output = vorrang(&["doctor"]).envs(variables).current_dir(own.path()).output().unwrap();
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!(":{} is ready", ports[1])) && said.contains("not tried"), "{said}");
     std::fs::write(&file, "amqp_port = 70000\n").unwrap();
     let output = run(&["doctor"]);
     let said = text(&output);
