@@ -186,12 +186,24 @@ fn a_key_of_an_entity_does_not_come_back_from_anywhere() {
     let wrong: &[&[&str]] = &[
         &["config", "check", "--config", &config],
         &["config", "show", "--otlp-endpoint", &address],
+        &["config", "show", "--otlp-headers", &format!("not a name={PLANTED}")],
+        &["doctor", "--config", &config, "--otlp-headers", PLANTED.trim_end_matches('=')],
+        &["serve", "--otlp-headers", PLANTED.trim_end_matches('='), "--amqp-port", "x"],
         &["queue", "list", "--connection-string", &string],
         &["send", "q", "--body", "x", "--connection-string", &string],
     ];
     for arguments in wrong {
         let output = bench.run(arguments);
         assert!(!output.status.success(), "{arguments:?}");
+        shown.extend([output.stdout, output.stderr].concat());
+    }
+    let headers = format!("authorization=Bearer%20{PLANTED}");
+    for format in ["table", "json"] {
+        let output = bench.run(&["config", "show", "--output", format, "--otlp-headers", &headers]);
+        assert!(
+            output.status.success() && String::from_utf8_lossy(&output.stdout).contains("***"),
+            "{format}"
+        );
         shown.extend([output.stdout, output.stderr].concat());
     }
     shown.extend_from_slice(http(&bench.broker, "GET /metrics HTTP/1.1").as_bytes());
