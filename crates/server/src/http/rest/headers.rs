@@ -98,8 +98,8 @@ fn typed(name: &HeaderName, value: &HeaderValue) -> Result<Value, Fault> {
     }
 }
 
-/// Headers of an answer. Clients of HTTP take a few hundred, a map of headers 32,768, and a message may have more
-/// properties than that: those beyond are left out here, and AMQP receivers get them.
+/// Headers of an answer. The properties of a message may be ten thousand (64 KiB of them are taken), and clients of HTTP
+/// take a few hundred headers: those beyond are left out here, and AMQP receivers get them.
 const HEADERS_MAX: usize = 1_000;
 
 /// Adds a property to a response. One whose name cannot be that of a header is left out.
