@@ -6,6 +6,7 @@ pub mod autoscale;
 pub mod backoff;
 pub mod breaker;
 pub mod hours;
+pub mod looking;
 pub mod renewal;
 pub mod settlement;
 pub mod share;

@@ -73,6 +73,15 @@ impl Size {
         }
     }
 
+    /// The fewest slots a pool of this size has.
+    pub fn fewest(self) -> usize {
+        let fewest = match self {
+            Size::Fixed(size) | Size::Between { min: size, .. } => size,
+            Size::Suspended => 0,
+        };
+        usize::try_from(fewest).unwrap_or(usize::MAX)
+    }
+
     /// How many slots there are when the autoscaler wants `desired`.
     ///
     /// Before it has said anything a bounded pool has its fewest, but one: else a pool that may shrink to

@@ -26,6 +26,12 @@ pub struct Backlog {
 /// Looks at the backlog; none if that is not possible now.
 pub type Gauge = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Option<Backlog>> + Send>> + Send + Sync>;
 
+/// The gauge of a pool, and whether somebody gave it.
+pub(super) struct Chosen {
+    pub(super) gauge: Gauge,
+    pub(super) own: bool,
+}
+
 /// Looks at the head of each of a pool's entities.
 pub fn peeking(client: &Client, options: &super::Options) -> Gauge {
     let client = client.clone();

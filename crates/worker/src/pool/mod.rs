@@ -40,6 +40,7 @@ use crate::figures::Figures;
 use crate::handler::Handler;
 use crate::plan::size::Size;
 use crate::replies::Replies;
+use gauge::Chosen;
 pub use gauge::{Backlog, Gauge, peeking};
 pub(crate) use line::Reins;
 use links::Links;
@@ -121,8 +122,8 @@ impl Builder {
             tokio::spawn(sessions::run(surroundings, commands).instrument(span));
         } else {
             let links = Links::open(&client, &options).await?;
-            let scales = matches!(options.size, Size::Between { .. });
-            let gauge = gauge.or_else(|| scales.then(|| peeking(&client, &options)));
+            let own = gauge.is_some();
+            let gauge = Chosen { gauge: gauge.unwrap_or_else(|| peeking(&client, &options)), own };
             let (options, handler) = (Arc::new(options), Arc::new(handler));
             let pump = Pump::new(options, handler, Arc::clone(&figures), replies, on_problem, links, gauge);
             tokio::spawn(pump.run(commands).instrument(span));

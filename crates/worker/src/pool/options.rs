@@ -67,7 +67,7 @@ pub struct Options {
     pub hours: Hours,
     /// How a size with bounds is found.
     pub scaling: Scaling,
-    /// How often the load is looked at.
+    /// How often the load is looked at while every slot is busy, in the long run; when they fill up it is looked at at once.
     pub scaling_interval: Duration,
     /// Messages fetched beyond what can run: faster for short tasks, but a higher message that comes later
     /// waits behind them.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info};
 use vorrang_client::Received;
 
-use super::gauge::{Backlog, Gauge};
+use super::gauge::{Backlog, Chosen};
 use super::line::Line;
 use super::links::{Arrived, Links};
 use super::options::Options;
@@ -26,6 +26,7 @@ use crate::moment::Moment;
 use crate::outcome::Checkpoint;
 use crate::plan::autoscale::{Autoscaler, Load};
 use crate::plan::breaker::{Breaker, Permit};
+use crate::plan::looking::{Look, Looking, Situation};
 use crate::plan::renewal::{Due, Renewals};
 use crate::plan::settlement::Verdict;
 use crate::plan::share::Share;
@@ -96,7 +97,7 @@ pub(super) struct Pump<H> {
     pub(super) replies: Arc<Replies>,
     pub(super) on_problem: OnProblem,
     pub(super) links: Links,
-    pub(super) gauge: Option<Gauge>,
+    pub(super) gauge: Chosen,
     entities: Vec<Arc<str>>,
     begin: Instant,
     slots: Slots,
@@ -116,7 +117,7 @@ pub(super) struct Pump<H> {
     paused: bool,
     stopping: Option<Stopping>,
     measuring: bool,
-    measure_at: Moment,
+    looking: Looking,
     events: mpsc::UnboundedSender<Event>,
     inbox: Option<mpsc::UnboundedReceiver<Event>>,
 }
@@ -129,7 +130,7 @@ impl<H: Handler> Pump<H> {
         replies: Arc<Replies>,
         on_problem: OnProblem,
         links: Links,
-        gauge: Option<Gauge>,
+        gauge: Chosen,
     ) -> Pump<H> {
         let order = match options.order {
             super::Precedence::Strict => Order::Strict,
@@ -159,7 +160,7 @@ impl<H: Handler> Pump<H> {
             paused: false,
             stopping: None,
             measuring: false,
-            measure_at: Moment::START,
+            looking: Looking::new(options.scaling_interval),
             events,
             inbox: Some(inbox),
             options,
@@ -230,7 +231,7 @@ impl<H: Handler> Pump<H> {
                 until
             }
         });
-        let measure = self.scales().then_some(self.measure_at).filter(|_| !self.measuring);
+        let measure = self.looking.due(self.situation()).filter(|_| self.scales() && !self.measuring);
         let hours = self.options.hours.seconds_to_change(unix_seconds());
         let hours = hours.map(|seconds| now.after(Duration::from_secs(seconds)));
         let express = self.links.express_floors().filter_map(|floor| self.slots.express_at(now, floor)).min();
@@ -239,7 +240,22 @@ impl<H: Handler> Pump<H> {
     }
 
     fn scales(&self) -> bool {
-        self.gauge.is_some() && self.stopping.is_none() && matches!(self.size_now(), Size::Between { .. })
+        self.stopping.is_none() && matches!(self.size_now(), Size::Between { .. })
+    }
+
+    /// A pool that has shrunk to nothing listens with one credit: the next message wakes it.
+    fn asleep(&self) -> bool {
+        self.scales() && self.size_now().slots(self.desired) == 0
+    }
+
+    fn situation(&self) -> Situation {
+        let (capacity, occupied) =
+            (self.slots.capacity(), self.slots.running().saturating_add(self.slots.ready()));
+        Situation {
+            busy: capacity > 0 && occupied >= capacity,
+            can_shrink: !self.asleep() && capacity > self.size_now().fewest(),
+            own_gauge: self.gauge.own,
+        }
     }
 
     fn size_now(&self) -> Size {
@@ -414,8 +430,15 @@ impl<H: Handler> Pump<H> {
 
     fn measured(&mut self, now: Moment, backlog: Option<Backlog>) {
         self.measuring = false;
-        self.measure_at = now.after(self.options.scaling_interval);
-        let Some(backlog) = backlog else { return };
+        let before = self.desired;
+        if let Some(backlog) = backlog {
+            self.scale(now, backlog);
+        }
+        self.looking.answered(now, self.desired > before);
+    }
+
+    /// Finds the size that a backlog calls for.
+    fn scale(&mut self, now: Moment, backlog: Backlog) {
         let own = self.slots.running().saturating_add(self.slots.ready());
         let own = u64::try_from(own.saturating_add(self.slots.set_aside())).unwrap_or(u64::MAX);
         let load = Load {
@@ -434,8 +457,11 @@ impl<H: Handler> Pump<H> {
     async fn act(&mut self) {
         let now = self.now();
         self.progress_stop(now);
-        self.slots.resize(if self.stopping.is_some() {
-            // What was set aside still needs slots to finish in.
+        if self.asleep() && self.slots.running().saturating_add(self.slots.ready()) > 0 {
+            self.desired = Some(1);
+        }
+        self.slots.resize(if self.stopping.is_some() || self.asleep() {
+            // What was set aside still needs slots to finish in; who sleeps listens.
             self.size.slots(self.desired).max(1)
         } else {
             self.size_now().slots(self.desired)
@@ -536,12 +562,16 @@ impl<H: Handler> Pump<H> {
     }
 
     fn measure(&mut self, now: Moment) {
-        if self.measuring || now < self.measure_at || !self.scales() {
+        if self.measuring || !self.scales() {
             return;
         }
-        let Some(gauge) = &self.gauge else { return };
+        match self.looking.next(now, self.situation()) {
+            None => return,
+            Some(Look::NothingWaits) => return self.scale(now, Backlog::default()),
+            Some(Look::Ask) => {}
+        }
         self.measuring = true;
-        let (measure, events) = (gauge(), self.events.clone());
+        let (measure, events) = ((self.gauge.gauge)(), self.events.clone());
         tokio::spawn(async move {
             let backlog = measure.await;
             // The pump may have ended.
@@ -608,7 +638,7 @@ impl<H: Handler> Pump<H> {
 
     fn publish(&self, now: Moment) {
         let figures = &self.figures;
-        figures.slots.set(self.slots.capacity());
+        figures.slots.set(if self.asleep() { 0 } else { self.slots.capacity() });
         figures.running.set(self.slots.running());
         figures.ready.set(self.slots.ready());
         figures.set_aside.set(self.slots.set_aside());

@@ -56,3 +56,18 @@ async fn without_a_gauge_the_queue_itself_is_looked_at() {
     until(&pool, "it grows", |figures| figures.slots == 8).await;
     until(&pool, "it sleeps", |figures| figures.slots == 0 && figures.entities[0].completed == 40).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_wakes_a_sleeping_pool_at_once_however_seldom_it_looks() {
+    let broker = Broker::start().await;
+    let client = broker.client().await;
+    let mut options = scaling(0, 6);
+    options.scaling_interval = Duration::from_hours(1);
+    let handler = |_: Context, _: Received| async { tokio::time::sleep(Duration::from_millis(300)).await };
+    let pool = Pool::start(&client, options, handler).await.unwrap();
+    until(&pool, "asleep", |figures| figures.slots == 0).await;
+    let sender = client.sender("work").await.unwrap();
+    sender.send_all((0..30).map(|number| Message::text(number.to_string()))).await.unwrap();
+    until(&pool, "it has grown", |figures| figures.slots == 6 && figures.running == 6).await;
+    until(&pool, "all are done", |figures| figures.entities[0].completed == 30).await;
+}
