@@ -115,6 +115,12 @@ impl SessionReceiver {
     }
 }
 
+impl AsRef<Settler> for SessionReceiver {
+    fn as_ref(&self) -> &Settler {
+        self.receiver.as_ref()
+    }
+}
+
 impl Session {
     /// Its id.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vorrang_client::{Abandon, Client, Error, Received};
+use vorrang_client::{Abandon, Client, Error, Message, Received};
 
 use crate::broker::Broker;
 
@@ -68,4 +68,20 @@ async fn a_transaction_ends_with_its_connection() {
     assert!(matches!(outcome, Err(Error::TransactionEnded(_))), "{outcome:?}");
     assert_eq!(one(&client, "results").await.unwrap().text(), Some("after"));
     assert!(one(&client, "results").await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_a_session_is_completed_in_a_transaction() {
+    let broker = Broker::start().await;
+    let client = broker.client().await;
+    client.sender("sessions").await.unwrap().send(Message::text("order").with_session("ada")).await.unwrap();
+    let results = client.sender("results").await.unwrap();
+    let mut session = client.accept_session("sessions", Some("ada"), Duration::from_secs(10)).await.unwrap();
+    let order = session.recv().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    transaction.send(&results, "receipt").await.unwrap();
+    transaction.complete(&session, &order).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(one(&client, "results").await.unwrap().text(), Some("receipt"));
+    assert!(session.recv_timeout(Duration::from_millis(100)).await.unwrap().is_none());
 }
