@@ -38,7 +38,7 @@ use shape::Given;
 use crate::definitions::emulator::FileError;
 use crate::settings::Settings;
 use crate::telemetry::{Collector, Endpoint, Headers};
-use crate::tls::CertificateFiles;
+use crate::tls::{self, CertificateFiles};
 
 /// The file that is read when none is named.
 pub const FILE_NAME: &str = "vorrang.toml";
@@ -150,6 +150,7 @@ impl Config {
         }
         config.take(&given, &mut problems);
         problems.extend(config.contradictions());
+        problems.extend(config.certificate_mistakes());
         problems.extend(config.emulator_mistakes());
         if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
     }
@@ -192,6 +193,19 @@ impl Config {
             _ => 0,
         });
         reader.problems
+    }
+
+    /// What is wrong with the files of certificates that are named.
+    fn certificate_mistakes(&self) -> Vec<Problem> {
+        let mistake = |key: &str, error: &dyn std::fmt::Display| {
+            let mistake = Mistake::Other(format!("is of no use: {error}"));
+            Problem { source: self.source(key), key: key.to_owned(), mistake }
+        };
+        let served = self.settings.certificate.as_ref().and_then(|files| tls::acceptor(files).err());
+        let believed = self.settings.collector.as_ref().and_then(|collector| collector.check().err());
+        let served = served.map(|error| mistake("tls_certificate", &error));
+        let believed = believed.map(|error| mistake("otlp_ca_file", &error));
+        served.into_iter().chain(believed).collect()
     }
 
     /// What is wrong with the emulator's file, if there is one.

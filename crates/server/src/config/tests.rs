@@ -249,6 +249,30 @@ fn the_emulators_words_are_understood_and_ours_are_stronger() {
 }
 
 #[test]
+fn files_of_certificates_that_cannot_be_used_are_told_with_all_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("wrong.pem");
+    fs::write(&wrong, "hello").unwrap();
+    let wrong = format!("{:?}", wrong.display().to_string());
+    let collector = "otlp_endpoint = \"https://localhost:4318\"";
+    let text = format!(
+        "amqp_port = 70000\ntls_certificate = {wrong}\ntls_key = {wrong}\n{collector}\notlp_ca_file = {wrong}\n"
+    );
+    let problems = load(&text, &[]).unwrap_err();
+    let said = problems.to_string();
+    assert_eq!(problems.0.len(), 3, "{said}");
+    for part in [
+        "vorrang.toml:2: tls_certificate is of no use",
+        "vorrang.toml:5: otlp_ca_file is of no use",
+        "wrong.pem",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // Without a collector nobody asks whom to believe.
+    assert!(load(&format!("otlp_ca_file = {wrong}"), &[]).is_ok());
+}
+
+#[test]
 fn mistakes_of_the_emulators_file_are_told_with_all_others() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("Config.json");

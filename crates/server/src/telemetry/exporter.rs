@@ -13,7 +13,6 @@ use ureq::Agent;
 
 use super::headers::Headers;
 use super::span::{self, Span};
-use super::trust::trust;
 use super::{Collector, Figures, Spans};
 
 /// Spans that wait to be sent; what comes while so many do is dropped.
@@ -63,12 +62,8 @@ pub struct Exporter {
 impl Exporter {
     /// Starts sending to a collector, whether or not one answers there yet.
     pub fn start(collector: &Collector) -> Result<(Arc<Spans>, Exporter), Error> {
-        let Collector { endpoint, ca_file, headers } = collector;
-        let tls = trust(ca_file.as_deref()).map_err(|source| Error::Authorities {
-            // Without a file there is nothing that could be wrong with one.
-            path: ca_file.clone().unwrap_or_default(),
-            source,
-        })?;
+        let Collector { endpoint, headers, .. } = collector;
+        let tls = collector.trust()?;
         let (queue, items) = sync_channel(QUEUE_MAX);
         let (figures, stopping) = (Arc::new(Figures::default()), Arc::new(AtomicBool::new(false)));
         let config = Agent::config_builder()

@@ -11,10 +11,11 @@ mod headers;
 mod span;
 mod trust;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use ureq::tls::TlsConfig;
 use vorrang_amqp::message::{Message, MessageId};
 use vorrang_engine::{Delivery, Timestamp};
 
@@ -39,6 +40,23 @@ pub struct Collector {
     pub ca_file: Option<PathBuf>,
     /// What it is told with every request.
     pub headers: Headers,
+}
+
+impl Collector {
+    /// Whether the files it names can be used.
+    pub fn check(&self) -> Result<(), Error> {
+        self.trust().map(drop)
+    }
+
+    /// Whose certificates it may have.
+    fn trust(&self) -> Result<TlsConfig, Error> {
+        let file = self.ca_file.as_deref();
+        trust::trust(file).map_err(|source| {
+            // Without a file there is nothing that could be wrong with one.
+            let path = file.unwrap_or(Path::new("")).to_path_buf();
+            Error::Authorities { path, source }
+        })
+    }
 }
 
 /// Takes spans, without ever waiting.
