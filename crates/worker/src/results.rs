@@ -6,14 +6,14 @@
 //! names are there, so nobody reads half of a result either. A worker that died in between and puts everything
 //! again does no harm: parts have numbers, and a number that is there twice is the same part.
 //!
-//! Waiting means accepting the session, which the broker answers when something arrives: no polling. Results that
-//! nobody fetches are removed when their time is over.
+//! Waiting means holding the session, to which the broker sends what arrives: no polling, but the lock is renewed. Results
+//! that nobody fetches are removed when their time is over.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use vorrang_client::{
     Client, Error, Message, Received, Sender, SenderOptions, SessionReceiver, Source, Value,
 };
@@ -26,6 +26,11 @@ const PART: &str = "vorrang-part";
 pub const PARTS_MAX: u32 = 1_000;
 /// How long one look for a session waits; a broker allows some minutes at most.
 const LOOK_MAX: Duration = Duration::from_secs(30);
+/// Pauses before a session that somebody else holds is asked for again.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Renewals are at least this far apart, however little is left of the lock.
+const RENEW_APART_MIN: Duration = Duration::from_millis(100);
 
 /// The results in one queue.
 #[derive(Debug, Clone)]
@@ -73,22 +78,20 @@ impl Results {
     }
 
     /// Waits until a result is complete. [`Error::Timeout`] if it is not in time; what was there stays.
+    ///
+    /// One caller at a time looks at a result: others wait until it has let go.
     pub async fn wait(&self, correlation: &str, within: Duration) -> Result<Finished, Error> {
         let until = Instant::now() + within;
-        let mut session = self.session(correlation, until, within).await?;
-        let mut messages: Vec<Received> = Vec::new();
         loop {
-            if let Some(found) = whole(&messages) {
-                let (body, parts) = found;
-                return Ok(Finished { body, parts, session, messages });
-            }
-            match timeout_at(until, session.recv()).await {
-                Ok(Some(message)) => messages.push(message),
-                Ok(None) => return Err(session.ending().cloned().unwrap_or(Error::Closed)),
-                Err(_) => {
-                    give_back(&session, &messages).await;
-                    return Err(Error::Timeout(within));
+            let session = self.session(correlation, until, within).await?;
+            match gather(session, until).await {
+                Ok(finished) => return Ok(finished),
+                Err(Error::Timeout(_)) => return Err(Error::Timeout(within)),
+                // Messages came back with the session; they are fetched again.
+                Err(error) if error.is_transient() || matches!(error, Error::SessionLockLost(_)) => {
+                    sleep(PAUSE_MIN).await;
                 }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -99,6 +102,7 @@ impl Results {
         until: Instant,
         within: Duration,
     ) -> Result<SessionReceiver, Error> {
+        let mut pause = PAUSE_MIN;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -109,6 +113,11 @@ impl Results {
             match accepted {
                 Ok(session) => return Ok(session),
                 Err(Error::Timeout(_)) => {}
+                // Somebody else looks at it, or has let go only just now.
+                Err(Error::SessionCannotBeLocked(_)) => {
+                    sleep(pause.min(left)).await;
+                    pause = pause.saturating_mul(2).min(PAUSE_MAX);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -137,6 +146,28 @@ impl Finished {
     pub async fn keep(self) -> Result<(), Error> {
         give_back(&self.session, &self.messages).await;
         self.session.close().await
+    }
+}
+
+/// Takes messages until they are a whole result, and keeps the session locked meanwhile.
+async fn gather(mut session: SessionReceiver, until: Instant) -> Result<Finished, Error> {
+    let mut messages: Vec<Received> = Vec::new();
+    loop {
+        if let Some((body, parts)) = whole(&messages) {
+            return Ok(Finished { body, parts, session, messages });
+        }
+        let left = session.locked_until().and_then(|locked| locked.duration_since(SystemTime::now()).ok());
+        let renew_at = Instant::now() + (left.unwrap_or_default() / 2).max(RENEW_APART_MIN);
+        match timeout_at(until.min(renew_at), session.recv()).await {
+            Ok(Some(message)) => messages.push(message),
+            Ok(None) => return Err(session.ending().cloned().unwrap_or(Error::Closed)),
+            Err(_) if Instant::now() < until => drop(session.renew_lock().await?),
+            Err(_) => {
+                give_back(&session, &messages).await;
+                session.close().await?;
+                return Err(Error::Timeout(Duration::ZERO));
+            }
+        }
     }
 }
 

@@ -27,7 +27,7 @@ const ENTITIES: &str = r#"{ "UserConfig": { "Namespaces": [ { "Name": "sbemulato
     { "Name": "replies", "Properties": { "RequiresSession": true } },
     { "Name": "ordered", "Properties": { "RequiresSession": true, "LockDuration": "PT5S", "MaxDeliveryCount": 50 } },
     { "Name": "answers" },
-    { "Name": "results", "Properties": { "RequiresSession": true, "MaxDeliveryCount": 50 } } ],
+    { "Name": "results", "Properties": { "RequiresSession": true, "MaxDeliveryCount": 50, "LockDuration": "PT5S" } } ],
   "Topics": [ { "Name": "jobs", "Subscriptions": [
     { "Name": "High", "Rules": [ { "Name": "high", "Properties": { "FilterType": "Sql", "SqlFilter": { "SqlExpression": "Priority = 'High'" } } } ] },
     { "Name": "Low", "Rules": [ { "Name": "low", "Properties": { "FilterType": "Sql", "SqlFilter": { "SqlExpression": "Priority = 'Low'" } } } ] } ] } ]

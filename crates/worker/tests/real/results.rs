@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use vorrang_client::{Error, Message, Received};
 use vorrang_worker::results::Results;
 use vorrang_worker::{Context, Pool};
@@ -71,4 +72,26 @@ async fn everybody_gets_their_own_result_and_bounds_hold() {
     let gone = results.wait("a", Duration::from_millis(100)).await;
     assert!(matches!(gone, Err(Error::Timeout(_))), "{gone:?}");
     assert!(matches!(results.put("a", 1_000, "x").await, Err(Error::Limit { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_outlasts_the_lock_of_its_session_and_another_caller_waits_its_turn() {
+    let broker = Broker::start().await;
+    let client = broker.client().await;
+    let results = Results::open(&client, "results", DAY).await.unwrap();
+    results.put("slow", 0, "half").await.unwrap();
+    let wait = |results: Results| tokio::spawn(async move { results.wait("slow", PATIENCE).await });
+    let first = wait(results.clone());
+    // The lock lasts five seconds.
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let second = wait(results.clone());
+    results.complete("slow", 1, "the end").await.unwrap();
+    let finished = first.await.unwrap().unwrap();
+    assert_eq!(
+        (&finished.body[..], &finished.parts[..]),
+        (&b"the end"[..], &[Bytes::from_static(b"half")][..])
+    );
+    assert!(!second.is_finished(), "one at a time");
+    finished.keep().await.unwrap();
+    assert_eq!(second.await.unwrap().unwrap().body, "the end");
 }
