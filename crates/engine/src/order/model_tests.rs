@@ -261,7 +261,7 @@ proptest! {
         let starving: Vec<u64> = waiting.iter().map(|level| send(&mut trial, *level, None)).collect();
         trial.advance(Span::seconds(61));
         let mut served = Vec::new();
-        for _ in 0..waiting.len() * 1_000 / usize::from(share) + 1 {
+        for _ in 0..=waiting.len() * 1_000 / usize::from(share) {
             for receiver in [1, 2] {
                 send(&mut trial, 9, None);
                 send(&mut trial, 9, None);
