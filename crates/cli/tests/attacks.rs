@@ -186,8 +186,10 @@ fn sessions_that_begin_and_end_for_ever_are_stopped() {
             churn.extend(frame(FrameBody::End(End { error: None })));
             churn.extend(frame(FrameBody::Begin(Box::new(begin.clone()))));
         }
-        raw.socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        let mut reading = raw.socket.try_clone().unwrap();
+        let reader = std::thread::spawn(move || is_closed(&mut reading));
         while raw.write(&churn).is_ok() {}
+        assert!(reader.join().unwrap());
     });
 }
 

@@ -196,6 +196,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
 
     async fn wait(&mut self, stop: &mut Stop) -> io::Result<Woken> {
         let deadline = self.deadline();
+        // A peer that always has something to say must not keep time from running out.
+        if deadline.is_some_and(|at| at <= Instant::now()) {
+            return Ok(Woken::Deadline);
+        }
         let time_up = async {
             match deadline {
                 Some(at) => sleep_until(at.into()).await,
@@ -218,11 +222,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
 
     fn handle_input(&mut self) {
         let filled = self.input.len();
-        if filled >= self.read_bytes {
-            self.read_bytes = self.read_bytes.saturating_mul(2).min(READ_BYTES_MAX);
-        } else if filled < self.read_bytes / 8 {
-            self.read_bytes = (self.read_bytes / 2).max(READ_BYTES_MIN);
+        if wastes(self.read_bytes, filled) {
+            self.input = BytesMut::from(self.input.as_ref());
         }
+        self.read_bytes = next_read_bytes(self.read_bytes, filled);
         self.handle_frames();
     }
 
@@ -327,6 +330,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
     }
 }
 
+/// Whether what was read is moved to memory of its size. Messages are kept as slices of what was read: a small one must
+/// not keep a large empty buffer.
+fn wastes(read_bytes: usize, filled: usize) -> bool {
+    filled <= read_bytes / 4 || (filled < read_bytes && read_bytes == READ_BYTES_MIN)
+}
+
+/// How much to read next, after `filled` came of the most that was asked for.
+fn next_read_bytes(read_bytes: usize, filled: usize) -> usize {
+    if filled >= read_bytes {
+        read_bytes.saturating_mul(2).min(READ_BYTES_MAX)
+    } else if filled <= read_bytes / 4 {
+        (read_bytes / 2).max(READ_BYTES_MIN)
+    } else {
+        read_bytes
+    }
+}
+
 /// Both clocks.
 fn now(started: Instant) -> Now {
     let steady = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -337,4 +357,23 @@ fn now(started: Instant) -> Now {
 pub(crate) fn wall_time() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_read_is_at_least_a_quarter_full_whatever_comes() {
+        for filled in [1, 100, READ_BYTES_MIN - 1, READ_BYTES_MIN, 5_000, 70_000, READ_BYTES_MAX, 1 << 20] {
+            let mut read_bytes = READ_BYTES_MAX;
+            for _ in 0..20 {
+                assert!(wastes(read_bytes, filled) || filled > read_bytes / 4);
+                read_bytes = next_read_bytes(read_bytes, filled);
+                assert!((READ_BYTES_MIN..=READ_BYTES_MAX).contains(&read_bytes));
+            }
+            // Whoever always sends as much soon has nothing copied, but for single small messages.
+            assert!(filled < READ_BYTES_MIN || !wastes(read_bytes, filled), "{filled} of {read_bytes}");
+        }
+    }
 }
