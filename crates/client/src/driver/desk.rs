@@ -379,6 +379,10 @@ impl Desk {
             // The first attempt after a working link is made at once, others after a pause.
             let pause = link.attempts.next_pause(&retry);
             self.retry_later(slot, pause);
+        } else if !link.recover && link.opening.is_none() && error.gravity() == Gravity::Passing {
+            // Nothing is wrong but that the session has to be accepted again, as when the connection is lost.
+            let text = format!("the session ended with its link: {error}");
+            self.end_link(slot, Error::SessionLockLost(text.into()));
         } else {
             self.end_link(slot, error);
         }
