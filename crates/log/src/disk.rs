@@ -31,6 +31,8 @@ pub enum FileName {
     Snapshot(u32),
     /// A snapshot being written.
     SnapshotTemp(u32),
+    /// A note that the log was closed in good order.
+    Closed(u32),
 }
 
 impl FileName {
@@ -50,6 +52,7 @@ impl FileName {
             "extent-temp" => Some(Self::ExtentTemp(number)),
             "snapshot" => Some(Self::Snapshot(number)),
             "snapshot-temp" => Some(Self::SnapshotTemp(number)),
+            "closed" => Some(Self::Closed(number)),
             _ => None,
         }
     }
@@ -65,6 +68,7 @@ impl fmt::Display for FileName {
             Self::ExtentTemp(number) => ("extent-temp", number),
             Self::Snapshot(number) => ("snapshot", number),
             Self::SnapshotTemp(number) => ("snapshot-temp", number),
+            Self::Closed(number) => ("closed", number),
         };
         write!(out, "{kind}-{number:08x}")
     }
@@ -144,6 +148,7 @@ mod tests {
             FileName::ExtentTemp(0xab),
             FileName::Snapshot(0),
             FileName::SnapshotTemp(9),
+            FileName::Closed(1),
         ];
         for name in names {
             assert_eq!(FileName::parse(&name.to_string()), Some(name), "{name}");

@@ -19,6 +19,7 @@
 pub mod batch;
 mod chain;
 mod checksum;
+mod closing;
 pub mod conformance;
 pub mod crash;
 pub mod dice;

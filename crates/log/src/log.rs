@@ -14,6 +14,7 @@
 //! same code deterministically.
 
 use crate::batch::Batch;
+use crate::closing::Closing;
 use crate::disk::{Disk, Trouble};
 use crate::entry::{ChainHash, FLAG_CLOSED, FLAG_EPOCH};
 use crate::extent::{self, ExtentWriter, Extents};
@@ -101,10 +102,10 @@ impl Recovered {
     /// Clears away what was unfinished, and writes the record that opens the new epoch.
     fn take_over(self, notify: Notify, now_ms: u64) -> Result<Log, OpenError> {
         let Self { disk, options, inventory, end, kept, .. } = self;
-        for file in &inventory.unfinished {
+        for file in &inventory.passing {
             disk.remove(*file)?;
         }
-        if !inventory.unfinished.is_empty() {
+        if !inventory.passing.is_empty() {
             disk.sync_directory()?;
         }
         let active = end.map_or(0, |end| end.segment.number);
@@ -331,11 +332,16 @@ impl Log {
         self.shared.close_queued();
     }
 
-    /// Ends the log in good order: everything submitted becomes durable, then a closing entry.
+    /// Ends the log in good order: everything submitted becomes durable, then a closing entry, then a note about it.
+    /// Nothing hangs on the note: without it, the next start reads more.
     pub fn close(mut self, now_ms: u64) -> Result<Position, Failure> {
         self.append_empty(FLAG_CLOSED, now_ms)?;
         let position = self.flush()?;
         self.stop();
+        let tail = lock(&self.ring).tail();
+        if self.shared.failure().is_none() {
+            Closing::write(&*self.disk, self.options.shard, &tail).unwrap_or_default();
+        }
         Ok(position)
     }
 

@@ -7,6 +7,7 @@
 //! open, names the file and the offset, and touches nothing. Files are removed only for what
 //! their names say (unfinished, spare), never because they could not be read.
 
+use crate::closing::Closing;
 use crate::disk::{Disk, DiskError, FileName};
 use crate::entry::{self, ChainHash, Entry, EntryError, FLAG_CLOSED, FLAG_EPOCH, FLAG_LAST};
 use crate::location::{Epoch, Position};
@@ -81,38 +82,52 @@ pub(crate) struct Inventory {
     pub(crate) spares: Vec<u32>,
     pub(crate) extents: Vec<u32>,
     pub(crate) snapshots: Vec<u32>,
-    pub(crate) unfinished: Vec<FileName>,
+    /// What is removed before anything is written.
+    pub(crate) passing: Vec<FileName>,
+    /// Where the log ended, if it was closed in good order.
+    closing: Option<Closing>,
 }
 
 impl Inventory {
     /// Lists the directory and reads the segment headers.
     fn take(disk: &dyn Disk, options: &Options) -> Result<Self, OpenError> {
-        let mut inventory = Self::default();
+        let mut inventory = Self { closing: Closing::read(disk, options.shard), ..Self::default() };
         for file in disk.list()? {
             match file {
                 FileName::Segment(number) => {
                     let segment = read_header(disk, number, options)?;
                     inventory.segments.insert(number, segment);
                 }
-                FileName::Spare(number) if is_whole(disk, file, options)? => inventory.spares.push(number),
+                FileName::Spare(number) if inventory.is_whole(disk, file, options)? => {
+                    inventory.spares.push(number);
+                }
                 FileName::Extent(number) => inventory.extents.push(number),
                 FileName::Snapshot(number) => inventory.snapshots.push(number),
                 FileName::Spare(_)
                 | FileName::SpareTemp(_)
                 | FileName::ExtentTemp(_)
-                | FileName::SnapshotTemp(_) => inventory.unfinished.push(file),
+                | FileName::SnapshotTemp(_)
+                | FileName::Closed(_) => inventory.passing.push(file),
             }
         }
         Ok(inventory)
     }
-}
 
-/// Whether a spare has the length of a segment on the device, not only in memory: the sync that
-/// should have stored it may be what stopped the log.
-fn is_whole(disk: &dyn Disk, file: FileName, options: &Options) -> Result<bool, DiskError> {
-    disk.sync(file)?;
-    disk.forget(file)?;
-    Ok(disk.len(file)? == options.segment_bytes)
+    /// Whether a spare has the length of a segment on the device, not only in memory: the sync that
+    /// should have stored it may be what stopped the log.
+    fn is_whole(&self, disk: &dyn Disk, file: FileName, options: &Options) -> Result<bool, DiskError> {
+        self.store(disk, file)?;
+        Ok(disk.len(file)? == options.segment_bytes)
+    }
+
+    /// Makes sure that what is read from a file is on the device. After a log that was closed in good order it is.
+    fn store(&self, disk: &dyn Disk, file: FileName) -> Result<(), DiskError> {
+        if self.closing.is_some() {
+            return Ok(());
+        }
+        disk.sync(file)?;
+        disk.forget(file)
+    }
 }
 
 fn damaged(file: FileName, offset: u64, what: impl Into<String>) -> OpenError {
@@ -159,8 +174,7 @@ impl Opening {
         disk.sync_directory()?;
         let inventory = Inventory::take(&*disk, &options)?;
         for number in inventory.segments.keys().rev().take(3) {
-            disk.sync(FileName::Segment(*number))?;
-            disk.forget(FileName::Segment(*number))?;
+            inventory.store(&*disk, FileName::Segment(*number))?;
         }
         let mut findings = Findings::default();
         let mut chosen = None;
@@ -232,7 +246,9 @@ impl Opening {
                 Verdict::Damaged(what) => return Err(damaged(segment.file(), walk.offset, what)),
                 Verdict::Next | Verdict::End(_) => {
                     let reason = if let Verdict::End(reason) = verdict { reason } else { String::new() };
-                    self.check_nothing_follows(&segment, &walk, &mut window, &reason)?;
+                    if !self.inventory.closing.is_some_and(|closing| closing.is_at(&walk.tail)) {
+                        self.check_nothing_follows(&segment, &walk, &mut window, &reason)?;
+                    }
                     self.findings.torn = walk.torn(&segment, &mut window, &reason)?;
                     drop(window);
                     let kept = self.snapshot.iter().map(SnapshotReader::about).collect();

@@ -97,7 +97,8 @@ pub fn verify_disk(disk: &Arc<dyn Disk>, options: &Options) -> Result<Report, Di
             FileName::Spare(_)
             | FileName::SpareTemp(_)
             | FileName::ExtentTemp(_)
-            | FileName::SnapshotTemp(_) => {}
+            | FileName::SnapshotTemp(_)
+            | FileName::Closed(_) => {}
         }
     }
     let opened = Opening::begin(Arc::clone(disk), options.clone())

@@ -69,6 +69,9 @@ pub fn explore(
     let mut store =
         Store::open(disk, options, seed).map_err(|error| violation("opening", error.to_string()))?;
     for step in 0..how.steps {
+        if step == how.steps / 2 {
+            store = reopened(store, disk, options, seed).map_err(|what| violation("reopening", what))?;
+        }
         store.step().map_err(|error| violation(&format!("workload step {step}"), error))?;
     }
     let history = store.history.clone();
@@ -78,6 +81,13 @@ pub fn explore(
         Explorer { options, seed, how, history, dice: Dice::new(!seed), counts: ExploreCounts::default() };
     explorer.run(&start, &steps)?;
     Ok(explorer.counts)
+}
+
+/// Closes the store in good order, and goes on with what it left.
+fn reopened(store: Store, disk: &SimDisk, options: &Options, seed: u64) -> Result<Store, String> {
+    let history = store.close().map_err(|failure| failure.to_string())?;
+    let found = model::recover(disk, options).map_err(|error| error.to_string())?;
+    Store::resume(disk, found, &history, seed.wrapping_add(1)).map_err(|error| error.to_string())
 }
 
 struct Explorer<'o> {

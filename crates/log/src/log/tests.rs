@@ -144,6 +144,42 @@ fn a_closed_log_says_so_and_each_start_raises_the_epoch() {
 }
 
 #[test]
+fn the_note_of_a_closed_log_saves_reading_and_is_gone_before_anything_is_written() {
+    let note = FileName::Closed(1);
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    put(&mut log, &[b"x"]);
+    log.close(9).unwrap();
+    assert!(disk.list().unwrap().contains(&note));
+    let calls_to_open = |disk: SimDisk| {
+        let before = disk.calls();
+        Opening::begin(Arc::new(disk.clone()), Options::tiny())
+            .unwrap()
+            .replay(|_| Ok::<_, crate::EntryError>(()))
+            .unwrap();
+        disk.calls() - before
+    };
+    let without = disk.fork();
+    without.remove(note).unwrap();
+    assert!(calls_to_open(disk.fork()) < calls_to_open(without));
+
+    // The log goes on, and its first entry is damaged later: what follows must not be taken for nothing.
+    let closed = disk.contents(FileName::Segment(1)).unwrap();
+    let (mut log, _, _) = open(&disk);
+    assert!(!disk.list().unwrap().contains(&note));
+    put(&mut log, &[b"y"]);
+    log.flush().unwrap();
+    let image = disk.crash(&[]);
+    assert!(!image.list().unwrap().contains(&note));
+    let after = image.contents(FileName::Segment(1)).unwrap();
+    let first = closed.iter().zip(&after).position(|(before, after)| before != after).unwrap();
+    image.damage(FileName::Segment(1), |bytes| bytes[first] ^= 1);
+    let opening = Opening::begin(Arc::new(image), Options::tiny()).unwrap();
+    let refused = opening.replay(|_| Ok::<_, crate::EntryError>(())).unwrap_err();
+    assert!(refused.to_string().contains("does not verify"), "{refused}");
+}
+
+#[test]
 fn segments_are_used_again_once_released_and_covered_by_both_snapshots() {
     let disk = SimDisk::new(1);
     let (mut log, _, _) = open(&disk);
