@@ -36,7 +36,7 @@ pub struct Options {
     /// Short durations everywhere: some minutes instead of hours
     #[arg(long)]
     quick: bool,
-    /// A backlog of 10 million messages instead of 1 million
+    /// A backlog of 10 million messages, too; with slow peers that takes hours
     #[arg(long, conflicts_with = "quick")]
     full: bool,
     /// Only workloads whose name begins with one of these, such as W1 or W5
@@ -81,7 +81,9 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     }
     let mut results = if options.keep { Results::read(path)? } else { Results::default() };
     results.date = machine::today();
-    results.command = command(options);
+    results.command = Some(std::mem::take(&mut results.command))
+        .filter(|before| !before.is_empty())
+        .map_or_else(|| command(options), |before| format!("{before}`, then `{}", command(options)));
     results.scale = words(&scale);
     results.machine = Machine::measure(&std::env::temp_dir())?;
     results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
@@ -100,6 +102,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     for round in 1..=options.rounds {
         for workload in WORKLOADS
             .iter()
+            .filter(|workload| options.full || workload.name != DEEP)
             .filter(|workload| chosen(&options.workloads, |name| workload.name.starts_with(name)))
         {
             for peer in
@@ -129,6 +132,9 @@ struct Workload {
     run: fn(&dyn Peer, &Scale) -> Result<Figures>,
 }
 
+/// The workload that is run only if everything is.
+const DEEP: &str = "W4 deep";
+
 const WORKLOADS: &[Workload] = &[
     Workload { name: "W6", needs: None, run: |peer, _| start::run(peer) },
     Workload { name: "W1", needs: None, run: |peer, scale| flow::run(peer, plan(4, 0, None), scale) },
@@ -145,7 +151,16 @@ const WORKLOADS: &[Workload] = &[
         needs: Some(Ability::Priorities),
         run: |peer, scale| waits::run(peer, 50, scale),
     },
-    Workload { name: "W4", needs: None, run: backlog::run },
+    Workload {
+        name: "W4",
+        needs: None,
+        run: |peer, scale| backlog::run(peer, scale.backlog, scale.backlog_patience),
+    },
+    Workload {
+        name: DEEP,
+        needs: None,
+        run: |peer, scale| backlog::run(peer, 10 * scale.backlog, 6 * scale.backlog_patience),
+    },
     Workload { name: "W7", needs: Some(Ability::Connections), run: connections::run },
     Workload {
         name: "W8 expressions",
@@ -202,8 +217,8 @@ fn scale(options: &Options) -> Scale {
         warm_up: seconds(3),
         measured: seconds(15),
         overload: seconds(60),
-        backlog: if options.full { 10_000_000 } else { 1_000_000 },
-        backlog_patience: seconds(if options.full { 3_600 } else { 600 }),
+        backlog: 1_000_000,
+        backlog_patience: seconds(600),
         connections: 10_000,
     }
 }
@@ -225,9 +240,15 @@ fn words(scale: &Scale) -> String {
 
 fn command(options: &Options) -> String {
     let mut text = "cargo xtask bench peers".to_owned();
-    for (given, flag) in [(options.quick, " --quick"), (options.full, " --full")] {
+    for (given, flag) in [(options.quick, " --quick"), (options.full, " --full"), (options.keep, " --keep")] {
         if given {
             text.push_str(flag);
+        }
+    }
+    for (flag, names) in [(" --workloads ", &options.workloads), (" --peers ", &options.peers)] {
+        if !names.is_empty() {
+            text.push_str(flag);
+            text.push_str(&names.join(","));
         }
     }
     text

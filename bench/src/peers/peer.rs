@@ -93,6 +93,8 @@ pub(crate) trait Receiver: Send {
 pub(crate) enum Layout {
     /// One queue, everything equal.
     Plain,
+    /// The same for thousands of receivers; several queues where one takes fewer of them.
+    Crowd,
     /// One queue with priorities, or what comes nearest to it.
     Priorities,
     /// One place to send to, so many queues behind it, each taking what its filter lets through.

@@ -94,22 +94,15 @@ pub(super) const SECTIONS: &[Section] = &[
         title: "W4: backlog",
         workload: "W4",
         text: "Filled by four senders, restarted in good order, drained by four receivers. Restart is counted until a receiver has its first message.",
-        columns: &[
-            column("stored", "messages stored", No),
-            column("fill_rate", "filled/s", No),
-            column("bytes_per_message", "memory B/message", LeastWins),
-            column("memory_after_restart_mb", "MB after restart", No),
-            column("restart_ms", "restart ms", LeastWins),
-            column("drain_rate", "drained/s", MostWins),
-        ],
-        reasons: &[
-            (
-                "bytes_per_message",
-                "every waiting message has its place in the order in memory; a table keeps its rows in files and in a buffer of fixed size",
-            ),
-            ("restart_ms", "a restart replays what the log holds since its last snapshot"),
-            ("drain_rate", SHARED_CORES),
-        ],
+        columns: BACKLOG,
+        reasons: BACKLOG_REASONS,
+    },
+    Section {
+        title: "W4: ten times the backlog",
+        workload: "W4 deep",
+        text: "The same with ten times as many messages (`--full`).",
+        columns: BACKLOG,
+        reasons: BACKLOG_REASONS,
     },
     Section {
         title: "W6: start and idle memory",
@@ -121,7 +114,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "W7: many connections",
         workload: "W7",
-        text: "Each connection has a receiver that waits. PostgreSQL has a process for each connection and allows 100 by default; it does not take part.",
+        text: "Each connection has a receiver that waits. A queue of Vorrang takes 5,000 receivers, as one of Service Bus does, so that its connections are spread over four queues. PostgreSQL has a process for each connection and allows 100 by default; it does not take part.",
         columns: &[
             column("connections", "connections", No),
             column("connects_per_second", "connects/s", No),
@@ -146,6 +139,24 @@ pub(super) const SECTIONS: &[Section] = &[
         columns: FAN_OUT,
         reasons: &[],
     },
+];
+
+const BACKLOG: &[Column] = &[
+    column("stored", "messages stored", No),
+    column("fill_rate", "filled/s", No),
+    column("bytes_per_message", "memory B/message", LeastWins),
+    column("memory_after_restart_mb", "MB after restart", No),
+    column("restart_ms", "restart ms", LeastWins),
+    column("drain_rate", "drained/s", MostWins),
+];
+
+const BACKLOG_REASONS: &[(&str, &str)] = &[
+    (
+        "bytes_per_message",
+        "the messages that came last are in memory, with buffers of the connections; a table keeps its rows in files and in a buffer of fixed size",
+    ),
+    ("restart_ms", "a restart reads back the messages that are in memory"),
+    ("drain_rate", SHARED_CORES),
 ];
 
 const FLOW: &[Column] = &[

@@ -69,7 +69,7 @@ impl Clients for Rabbit {
         let mut socket = open(self.port)?;
         match self.layout {
             Layout::FanOut(behind) => self.fan_out(&mut socket, behind),
-            Layout::Plain | Layout::Priorities => self.declare(&mut socket, "q"),
+            Layout::Plain | Layout::Crowd | Layout::Priorities => self.declare(&mut socket, "q"),
         }
     }
 

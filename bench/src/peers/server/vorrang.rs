@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
 
@@ -23,6 +24,9 @@ prefetch_share = 0.02
 
 /// The greatest size a queue or topic may have: as the others, it takes what comes.
 const SIZE: &str = "max_size_in_megabytes = 81920\n";
+
+/// A queue takes 5,000 receivers, as one of Service Bus does.
+const CROWD_QUEUES: u32 = 4;
 
 pub(crate) struct Vorrang {
     pub(crate) binary: Option<PathBuf>,
@@ -83,7 +87,7 @@ impl Peer for Vorrang {
     }
 
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
-        Box::new(Amqp { port, layout })
+        Box::new(Amqp { port, layout, receivers: AtomicU32::new(0) })
     }
 }
 
@@ -91,6 +95,11 @@ impl Peer for Vorrang {
 fn entities(layout: Layout) -> String {
     let mut text = String::new();
     match layout {
+        Layout::Crowd => {
+            for number in 0..CROWD_QUEUES {
+                let _ = write!(text, "[[queue]]\nname = \"q{number}\"\n");
+            }
+        }
         Layout::Plain | Layout::Priorities => {
             text.push_str("[[queue]]\nname = \"q\"\n");
             text.push_str(SIZE);
@@ -124,6 +133,8 @@ fn entities(layout: Layout) -> String {
 struct Amqp {
     port: u16,
     layout: Layout,
+    /// How many there have been.
+    receivers: AtomicU32,
 }
 
 impl Clients for Amqp {
@@ -141,7 +152,11 @@ impl Clients for Amqp {
     }
 
     fn receiver(&self, prefetch: u32) -> Result<Box<dyn Receiver>> {
-        Ok(Box::new(AmqpReceiver::connect(self.port, "q", prefetch)?))
+        let address = match self.layout {
+            Layout::Crowd => format!("q{}", self.receivers.fetch_add(1, Ordering::Relaxed) % CROWD_QUEUES),
+            _ => "q".to_owned(),
+        };
+        Ok(Box::new(AmqpReceiver::connect(self.port, &address, prefetch)?))
     }
 
     fn subscriber(&self, subscription: u32, prefetch: u32) -> Result<Box<dyn Receiver>> {

@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::{Figures, Running, Scale, count, flow, put};
+use super::{Figures, Running, count, flow, put};
 use crate::peers::peer::{Layout, Peer};
 
 const CLIENTS: u32 = 4;
 /// How long the first message may take after a restart.
 const FIRST_WAIT: Duration = Duration::from_mins(2);
 
-pub(crate) fn run(peer: &dyn Peer, scale: &Scale) -> Result<Figures> {
+pub(crate) fn run(peer: &dyn Peer, backlog: u64, patience: Duration) -> Result<Figures> {
     let running = Running::start(peer, Layout::Plain)?;
     let idle = running.daemon.resident()?;
     let began = Instant::now();
-    let stored = flow::fill(&running, scale.backlog, u64::from(CLIENTS), scale.backlog_patience, None)?;
+    let stored = flow::fill(&running, backlog, u64::from(CLIENTS), patience, None)?;
     let filled_in = began.elapsed().as_secs_f64();
     let memory = running.daemon.resident()?.saturating_sub(idle);
     let running = running.restart(peer, Layout::Plain)?;
@@ -31,7 +31,7 @@ pub(crate) fn run(peer: &dyn Peer, scale: &Scale) -> Result<Figures> {
     }
     drop(receiver);
     let after = running.daemon.resident()?;
-    let (drained, time) = flow::drain(&running, stored.saturating_sub(1), CLIENTS, scale.backlog_patience)?;
+    let (drained, time) = flow::drain(&running, stored.saturating_sub(1), CLIENTS, patience)?;
     let mut figures = Figures::new();
     put(&mut figures, "stored", count(stored));
     put(&mut figures, "fill_rate", count(stored) / filled_in);

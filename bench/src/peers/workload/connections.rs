@@ -17,7 +17,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 pub(crate) fn run(peer: &dyn Peer, scale: &Scale) -> Result<Figures> {
     // Servers inherit the limit.
     raise_descriptor_limit(u64::from(scale.connections) + 200)?;
-    let running = Running::start(peer, Layout::Plain)?;
+    let running = Running::start(peer, Layout::Crowd)?;
     let idle = running.daemon.resident()?;
     let began = Instant::now();
     let held = thread::scope(|scope| -> Result<Vec<Box<dyn Receiver>>> {
