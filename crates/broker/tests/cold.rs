@@ -1,5 +1,5 @@
-//! A backlog larger than the ring: segments are emptied into extents, memory is left, and everything
-//! comes back in order, also after a restart.
+//! A backlog larger than the ring, or than what should be in memory: segments are emptied into extents, memory is left,
+//! and everything comes back in order, also after a restart.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,7 +18,7 @@ use vorrang_broker::api::{Acceptance, Answer, Condition, Event, Link, Operation,
 use vorrang_broker::shard::{Item, PeerId};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::Setting;
-use vorrang_engine::{Command, EntityId, Incoming, MailboxId, Span, Timestamp};
+use vorrang_engine::{Command, EntityId, Incoming, Limits, MailboxId, Span, Timestamp};
 use vorrang_filter::MapMessage;
 use vorrang_log::disk::{Disk, FileName, SimDisk};
 use world::World;
@@ -64,6 +64,9 @@ fn keep_house(world: &mut World) {
         world.settle();
         world.snapshot();
         world.snapshot();
+        world.settle();
+    }
+    if world.chill() {
         world.settle();
     }
 }
@@ -112,7 +115,16 @@ fn expected() -> Vec<u64> {
 }
 
 fn filled() -> (World, EntityId, MailboxId) {
-    let mut world = World::open(SimDisk::new(1), Timestamp(1_000_000));
+    filled_within(&Limits::default())
+}
+
+/// Limits under which messages leave memory only with their segment, and such under which they leave it long before.
+fn both() -> [Limits; 2] {
+    [Limits::default(), Limits { hot_records: 300, ..Limits::default() }]
+}
+
+fn filled_within(limits: &Limits) -> (World, EntityId, MailboxId) {
+    let mut world = World::open_within(SimDisk::new(1), Timestamp(1_000_000), limits.clone());
     let rescue_off = vec![Setting::Policy(vorrang_engine::entity::priority::Policy::Strict), no_rescue()];
     let (entity, mailbox) = world.queue("q", rescue_off);
     fill(&mut world, entity);
@@ -126,18 +138,87 @@ fn no_rescue() -> Setting {
 
 #[test]
 fn a_backlog_leaves_memory_and_comes_back_in_order() {
-    let (mut world, _, mailbox) = filled();
-    let in_memory = u64::from(world.core.state().messages_in_memory());
-    assert!(in_memory < MESSAGES / 2, "{in_memory} of {MESSAGES} messages are in memory");
-    assert_eq!(drain(&mut world, mailbox), expected());
+    for (limits, most) in both().iter().zip([MESSAGES / 2, 600]) {
+        let (mut world, _, mailbox) = filled_within(limits);
+        let in_memory = u64::from(world.core.state().messages_in_memory());
+        assert!(in_memory < most, "{in_memory} of {MESSAGES} messages are in memory");
+        assert_eq!(drain(&mut world, mailbox), expected());
+        assert_eq!(world.core.state().messages_in_memory(), 0);
+    }
+}
+
+#[test]
+fn messages_leave_memory_and_their_payloads_stay_where_they_are() {
+    // So few that no segment has to be emptied, and 67 of each level.
+    let limits = Limits { hot_records: 150, ..Limits::default() };
+    let mut world = World::open_within(SimDisk::new(1), Timestamp(1_000_000), limits.clone());
+    let (entity, mailbox) = world.queue("q", vec![no_rescue()]);
+    for id in 0..201 {
+        send(&mut world, entity, id);
+    }
+    world.settle();
+    assert_eq!(world.core.state().messages_in_memory(), 201);
+    assert!(world.chill() && !world.evacuate());
+    world.settle();
+    // Large messages are as plain as small ones.
     assert_eq!(world.core.state().messages_in_memory(), 0);
+    let extents: Vec<FileName> = extents(&world);
+    assert_eq!(extents.len(), 1);
+    let bytes = world.disk.contents(extents[0]).unwrap().len();
+    assert!(bytes < 201 * 36 + 3 * 4_096, "{bytes} bytes, and the payloads alone are {}", 201 * 108);
+    // A snapshot that knows of the run, and a start from it.
+    world.snapshot();
+    world.snapshot();
+    let mut world = World::open_within(world.disk.crash(&[]), world.now, limits);
+    assert_eq!(world.core.state().messages_in_memory(), 0);
+    let covered = |world: &mut World| {
+        for _ in 0..3 {
+            world.snapshot();
+            world.settle();
+        }
+    };
+    // Snapshots let everything go that nobody needs; where messages are written down is not among that.
+    covered(&mut world);
+    let mut order = Vec::new();
+    for _ in 0..14 {
+        order.extend(drain_some(&mut world, mailbox, 10));
+        covered(&mut world);
+    }
+    order.extend(drain(&mut world, mailbox));
+    let expected: Vec<u64> = expected().into_iter().filter(|id| *id < 201).collect();
+    assert_eq!(order, expected);
+    covered(&mut world);
+    assert_eq!(self::extents(&world), [], "what was written down is no longer needed");
+}
+
+#[test]
+fn after_a_stop_in_good_order_there_is_next_to_nothing_to_read() {
+    let mut world = World::open(SimDisk::new(1), Timestamp(1_000_000));
+    let (entity, mailbox) = world.queue("q", vec![no_rescue()]);
+    for id in 0..400 {
+        send(&mut world, entity, id);
+    }
+    world.settle();
+    assert_eq!(world.core.state().messages_in_memory(), 400);
+    world.core.stop().unwrap();
+    let mut world = World::open(world.disk.crash(&[]), world.now);
+    assert_eq!(world.core.state().messages_in_memory(), 0);
+    let order = drain(&mut world, mailbox);
+    let expected: Vec<u64> = expected().into_iter().filter(|id| *id < 400).collect();
+    assert_eq!(order, expected);
+}
+
+fn extents(world: &World) -> Vec<FileName> {
+    world.disk.list().unwrap().into_iter().filter(|file| matches!(file, FileName::Extent(_))).collect()
 }
 
 #[test]
 fn a_backlog_on_disk_survives_a_restart() {
-    let (world, _, mailbox) = filled();
-    let mut world = World::open(world.disk.crash(&[]), world.now);
-    assert_eq!(drain(&mut world, mailbox), expected());
+    for limits in both() {
+        let (world, _, mailbox) = filled_within(&limits);
+        let mut world = World::open_within(world.disk.crash(&[]), world.now, limits);
+        assert_eq!(drain(&mut world, mailbox), expected());
+    }
 }
 
 #[test]
@@ -173,14 +254,15 @@ fn condition(world: &mut World) -> Condition {
 
 #[test]
 fn extents_and_segments_are_given_back_when_everything_is_consumed() {
-    let (mut world, _, mailbox) = filled();
-    drain(&mut world, mailbox);
-    for _ in 0..3 {
-        world.snapshot();
-        world.settle();
+    for limits in both() {
+        let (mut world, _, mailbox) = filled_within(&limits);
+        drain(&mut world, mailbox);
+        for _ in 0..3 {
+            world.snapshot();
+            world.settle();
+        }
+        assert_eq!(extents(&world), [], "{:?}", world.disk_files());
     }
-    let extents = world.disk_files().iter().filter(|name| name.starts_with("extent")).count();
-    assert_eq!(extents, 0, "{:?}", world.disk_files());
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub struct Limits {
     pub transaction_time_max: Span,
     /// Entities a message may be forwarded through; then it goes to the transfer dead-letter queue.
     pub hops_max: u8,
+    /// Messages in memory beyond which those that only wait should leave it.
+    pub hot_records: u32,
     /// Records moved, chilled or warmed by one command; more are refused.
     pub cold_records_max: usize,
     /// Records of a command of which some changed meanwhile: a shorter stretch between two of those is not
@@ -94,6 +96,7 @@ impl Default for Limits {
             transaction_bytes_max: 256 * 1024 * 1024,
             transaction_time_max: Span::minutes(2),
             hops_max: 4,
+            hot_records: 65_536,
             cold_records_max: 100_000,
             cold_run_min: 32,
             warm_below: 512,

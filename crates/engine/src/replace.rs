@@ -56,6 +56,7 @@ impl State {
             now: old.now.max(at),
             ahead: old.ahead,
             regions: old.regions.cleared(),
+            runs: old.runs.cleared(),
             misfits: old.misfits,
             live: old.live,
             ..State::default()

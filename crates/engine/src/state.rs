@@ -4,7 +4,8 @@
 //! happened into the state, live and at recovery alike, and is the only writer. So replaying the facts
 //! *is* recovery, and the same commands at the same times always give the same facts.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::RangeBounds;
 
 use crate::browse::Target;
 use crate::command::Command;
@@ -14,7 +15,6 @@ use crate::entity::{Catalogue, Entity};
 use crate::fact::Fact;
 use crate::id::{EntityId, MailboxId, ReceiverId, Region, RunId, Sequence};
 use crate::lane::Run;
-use crate::level::Level;
 use crate::limits::Limits;
 use crate::lock::LockTable;
 use crate::mailbox::Mailbox;
@@ -22,7 +22,7 @@ use crate::payloads::Payloads;
 use crate::receive::Receiver;
 use crate::refusal::Refusal;
 use crate::session::Session;
-use crate::store::{Extra, Handle, Record, Regions, Slab};
+use crate::store::{Extra, Handle, Record, Regions, Runs, Slab};
 use crate::time::{Span, Timestamp};
 use crate::transaction::Transactions;
 
@@ -50,7 +50,7 @@ pub struct State {
     pub(crate) timers: Timers,
     pub(crate) regions: Regions,
     /// Which lane a run belongs to.
-    pub(crate) runs: BTreeMap<RunId, (MailboxId, Level)>,
+    pub(crate) runs: Runs,
     pub(crate) receivers: ById<ReceiverId, Receiver>,
     /// Who waits for a session, and of which mailbox.
     pub(crate) accepting: ById<ReceiverId, MailboxId>,
@@ -385,6 +385,17 @@ impl State {
     /// The parts of the log that no message lies in any more, since the last call.
     pub fn take_emptied_regions(&mut self) -> Vec<Region> {
         self.regions.take_emptied()
+    }
+
+    /// The runs that came to their end since the last call.
+    pub fn take_ended_runs(&mut self) -> Vec<RunId> {
+        self.runs.take_ended()
+    }
+
+    /// Whether there is a run with one of these numbers.
+    #[must_use]
+    pub fn has_runs_in(&self, numbers: impl RangeBounds<RunId>) -> bool {
+        self.runs.any_in(numbers)
     }
 
     pub(crate) fn entity(&self, id: EntityId) -> Result<&Entity, Refusal> {

@@ -49,6 +49,9 @@ impl std::fmt::Debug for Station {
     }
 }
 
+/// Few enough that messages leave memory in most runs.
+const HOT_RECORDS: u32 = 80;
+
 /// A layout of kilobytes, so that segments change often.
 fn options(ring_bytes: u64) -> Options {
     Options {
@@ -84,7 +87,7 @@ impl Station {
     pub(crate) fn start(&mut self, now: Timestamp) -> Result<(), String> {
         let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
         let settings = Settings {
-            limits: Limits::default(),
+            limits: Limits { hot_records: HOT_RECORDS, ..Limits::default() },
             log: options(self.ring_bytes),
             decode: Arc::new(Payload),
             keys: Vec::new(),
@@ -145,6 +148,11 @@ impl Station {
         {
             core.evacuated(commands);
             done.push("evacuation");
+        } else if let Some(Ok(chilling)) = core.chilling_if_due()
+            && let Ok(commands) = chilling.run()
+        {
+            core.evacuated(commands);
+            done.push("chilling");
         }
         done
     }

@@ -1,5 +1,5 @@
-//! Work that goes on beside the shard's thread: snapshots and evacuations, one of each at a time, each
-//! on a thread of its own.
+//! Work that goes on beside the shard's thread: a snapshot, and an evacuation or a chilling, one of each at a time,
+//! each on a thread of its own.
 
 use super::core::Core;
 use super::inbox::Inbox;
@@ -63,6 +63,16 @@ impl Chores {
         match core.evacuation_if_due() {
             Some(Ok(evacuation)) => {
                 self.evacuation = spawn("evacuation", &self.inbox, || evacuation.run(), core);
+            }
+            Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
+            None => self.begin_chilling(core),
+        }
+    }
+
+    fn begin_chilling(&mut self, core: &mut Core) {
+        match core.chilling_if_due() {
+            Some(Ok(chilling)) => {
+                self.evacuation = spawn("chilling", &self.inbox, || chilling.run(), core);
             }
             Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
             None => {}

@@ -3,6 +3,7 @@
 //! A run of a lane is a stretch of an extent's index; its number says which extent and where in the
 //! index it begins, so that no table has to be kept or recovered.
 
+use std::ops::RangeInclusive;
 use vorrang_engine::{ColdRecord, Location, RunId, Sequence, Timestamp};
 use vorrang_log::{ReadError, Reader, Region};
 
@@ -37,9 +38,20 @@ impl Index {
     }
 }
 
+/// The extent whose index a run's records are in.
+pub(super) fn extent_of(run: RunId) -> Region {
+    Region::extent(u32::try_from(run.0 >> 32).unwrap_or_default())
+}
+
+/// The numbers of all runs there can be in an extent's index.
+pub(super) fn runs_of(extent: Region) -> RangeInclusive<RunId> {
+    let first = u64::from(extent.number()) << 32;
+    RunId(first)..=RunId(first | u64::from(u32::MAX))
+}
+
 /// Reads records of a run, from the `from`-th on, at most `max`; fewer at the end of the index.
 pub(super) fn read(log: &Reader, run: RunId, from: u32, max: u32) -> Result<Vec<ColdRecord>, ReadError> {
-    let extent = Region::extent(u32::try_from(run.0 >> 32).unwrap_or_default());
+    let extent = extent_of(run);
     let ordinal = usize::try_from(run.0 & u64::from(u32::MAX)).unwrap_or(usize::MAX);
     let entries = |count: u32| usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(ENTRY_BYTES);
     let start = ordinal.saturating_mul(ENTRY_BYTES).saturating_add(entries(from));

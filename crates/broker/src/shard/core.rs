@@ -15,6 +15,7 @@ mod request;
 mod telling;
 mod upkeep;
 
+use super::chilling::Heat;
 use super::extents::Extents;
 use super::faults::Faults;
 use super::hold::Hold;
@@ -123,6 +124,7 @@ pub struct Core {
     /// The oldest segment emptied last, and when: what could not be moved is not tried at once again.
     evacuated: Option<(Region, Timestamp)>,
     extents: Extents,
+    heat: Heat,
     snapshots: Schedule,
     /// When the last snapshot was begun.
     snapshot_at: Timestamp,
@@ -170,6 +172,7 @@ impl Core {
             own: VecDeque::new(),
             evacuated: None,
             extents: Extents::default(),
+            heat: Heat::default(),
             record_bytes_max,
             batch_bytes_max,
             hold: Hold::default(),
@@ -413,6 +416,7 @@ impl Core {
                 }
             }
             Fact::Cleared { .. } => self.replaced = true,
+            Fact::Chilled { records, .. } => self.heat.left(records.len()),
             _ => {}
         }
     }
@@ -446,6 +450,7 @@ impl Core {
             self.release();
             self.end("the broker is shutting down");
             self.tell_all();
+            self.tidy_to_stop()?;
         }
         let now = self.now;
         self.writer.into_log().close(now.0).map(|_| ())

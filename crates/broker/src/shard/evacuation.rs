@@ -18,7 +18,9 @@ use crate::journal::record;
 use std::collections::BTreeSet;
 use vorrang_engine::command::{Chill, Rehouse, Relocation};
 use vorrang_engine::fact::{Details, RestoredGaps, RestoredMessage, RestoredRun, Standing};
-use vorrang_engine::{ColdRecord, Command, Fact, FrozenState, Level, Location, MailboxId, Timestamp};
+use vorrang_engine::{
+    ColdRecord, Command, Fact, FrozenState, Level, Location, MailboxId, Sequence, Timestamp,
+};
 use vorrang_log::extent::{Error, ExtentWriter};
 use vorrang_log::{Pace, Region, Sweep};
 
@@ -48,12 +50,12 @@ pub struct Evacuation {
 
 /// A message to be moved.
 #[derive(Debug, Clone, Copy)]
-struct Tenant {
-    mailbox: MailboxId,
-    level: Level,
-    record: ColdRecord,
+pub(super) struct Tenant {
+    pub(super) mailbox: MailboxId,
+    pub(super) level: Level,
+    pub(super) record: ColdRecord,
     /// Whether nothing is known about it but what an index keeps.
-    plain: bool,
+    pub(super) plain: bool,
 }
 
 /// What is to be moved.
@@ -72,12 +74,11 @@ impl Evacuation {
     pub fn run(mut self) -> Result<Vec<Command>, Error> {
         let Household { mut tenants, runs: old_runs } = self.household();
         let bytes: u64 = tenants.iter().map(|tenant| u64::from(tenant.record.size)).sum();
-        if bytes > self.bytes_max {
+        let in_runs: u64 = old_runs.iter().map(|(run, _)| run.bytes).sum();
+        if bytes.saturating_add(in_runs) > self.bytes_max {
             return Ok(Vec::new());
         }
-        tenants.sort_unstable_by_key(|tenant| {
-            (tenant.mailbox, tenant.level, tenant.record.eligible, tenant.record.sequence)
-        });
+        tenants.sort_unstable_by_key(Tenant::place);
         let mut moves = Vec::new();
         let mut moved: Vec<Tenant> = Vec::new();
         let mut copies = Copies::default();
@@ -143,7 +144,7 @@ impl Evacuation {
         let mut walk = Walk::default();
         self.frozen.facts().for_each(|fact| match fact {
             Fact::RestoredRun(run) => {
-                walk.pass_run((run.mailbox, run.level));
+                walk.pass_run((run.mailbox, run.level), &mut tenants);
                 let here = |(region, _): &(_, u32)| self.regions.contains(&named(*region));
                 if run.regions.iter().any(here) {
                     runs.push((run, None));
@@ -201,20 +202,25 @@ struct Walk {
     broken: bool,
     /// Messages in extents that would go along if the stretch goes on.
     between: Vec<Tenant>,
+    /// How many move that were met before this lane.
+    before: usize,
 }
 
 impl Walk {
-    fn enter(&mut self, lane: (MailboxId, Level)) {
+    fn enter(&mut self, lane: (MailboxId, Level), before: usize) {
         if self.lane != Some(lane) {
-            *self = Walk { lane: Some(lane), ..Walk::default() };
+            *self = Walk { lane: Some(lane), before, ..Walk::default() };
         }
     }
 
-    /// What came before a run in its lane was brought back from it and does not leave again.
-    fn pass_run(&mut self, lane: (MailboxId, Level)) {
-        self.enter(lane);
+    /// What came before a run in its lane was brought back from it: it moves, but does not leave again.
+    fn pass_run(&mut self, lane: (MailboxId, Level), tenants: &mut [Tenant]) {
+        self.enter(lane, tenants.len());
         self.broken = false;
         self.between.clear();
+        for tenant in tenants.iter_mut().skip(self.before) {
+            tenant.plain = false;
+        }
     }
 
     fn pass(&mut self, message: &RestoredMessage, moves: bool, in_extent: bool, tenants: &mut Vec<Tenant>) {
@@ -226,7 +232,7 @@ impl Walk {
             }
             return;
         }
-        self.enter((tenant.mailbox, tenant.level));
+        self.enter((tenant.mailbox, tenant.level), tenants.len());
         self.broken |= !(moves || in_extent);
         if self.broken {
             self.between.clear();
@@ -243,7 +249,12 @@ impl Walk {
 }
 
 impl Tenant {
-    fn of(message: &RestoredMessage) -> Tenant {
+    /// Where it is in the order things are read in.
+    pub(super) fn place(&self) -> (MailboxId, Level, Timestamp, Sequence) {
+        (self.mailbox, self.level, self.record.eligible, self.record.sequence)
+    }
+
+    pub(super) fn of(message: &RestoredMessage) -> Tenant {
         let RestoredMessage { arrival, location, size, deliveries, standing } = message;
         let details = arrival.details.as_deref();
         let usual = details.is_none_or(|details| {
@@ -267,8 +278,8 @@ impl Tenant {
 }
 
 /// The stretches of plain messages that are worth leaving memory, written to the index.
-fn runs(moved: &[Tenant], extent: Region, index: &mut Index) -> Vec<Command> {
-    let plain: Vec<&Tenant> = moved.iter().filter(|tenant| tenant.plain).collect();
+pub(super) fn runs(tenants: &[Tenant], extent: Region, index: &mut Index) -> Vec<Command> {
+    let plain: Vec<&Tenant> = tenants.iter().filter(|tenant| tenant.plain).collect();
     let same_lane =
         |left: &&Tenant, right: &&Tenant| (left.mailbox, left.level) == (right.mailbox, right.level);
     let mut chills = Vec::new();

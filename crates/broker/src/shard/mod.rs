@@ -1,6 +1,7 @@
 //! A shard: engine and log on one thread, and the connections it serves.
 
 mod broker;
+mod chilling;
 mod chores;
 mod cold;
 mod core;
@@ -24,6 +25,7 @@ mod writer;
 
 pub use self::core::{Core, Item};
 pub use broker::{Broker, Connection, NotTaken, Push, Stopped};
+pub use chilling::Chilling;
 pub use evacuation::Evacuation;
 pub use keys::Keys;
 pub use open::{Commits, OpenError, Settings, open};

@@ -16,6 +16,10 @@ use vorrang_engine::Location;
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Payloads kept; older ones make room.
 const COUNT_MAX: usize = 64 * 1024;
+/// Payload bytes kept while nobody asks for any: a backlog grows, and what comes in is not what goes out.
+const UNASKED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// So many come in without one being asked for before that is so.
+const UNASKED_MAX: u32 = 4_096;
 /// What counts as small. Reading a message back costs about the same whatever its size, up to a seventh of all that is
 /// spent on one of a kilobyte: so small ones are worth more memory than large ones.
 const SMALL_BYTES: usize = 2 * 1024;
@@ -44,13 +48,17 @@ pub(super) struct Recent {
     gone: u64,
     /// The one behind that found last, counted from the first ever kept.
     next: Cell<u64>,
+    /// How many came in since one was asked for that is here, or would be if more were kept.
+    unasked: Cell<u32>,
 }
 
 impl Recent {
     pub(super) fn keep(&mut self, location: Location, body: Body) {
         self.bytes = self.bytes.saturating_add(charge(&body));
         self.kept.push_back((location, body));
-        while self.bytes > BYTES_MAX || self.kept.len() > COUNT_MAX {
+        self.unasked.set(self.unasked.get().saturating_add(1));
+        let bytes_max = if self.unasked.get() > UNASKED_MAX { UNASKED_BYTES_MAX } else { BYTES_MAX };
+        while self.bytes > bytes_max || self.kept.len() > COUNT_MAX {
             let Some((_, oldest)) = self.kept.pop_front() else { break };
             self.bytes = self.bytes.saturating_sub(charge(&oldest));
             self.gone = self.gone.wrapping_add(1);
@@ -58,6 +66,11 @@ impl Recent {
     }
 
     pub(super) fn find(&self, location: Location) -> Option<&Body> {
+        // What lies in the newest segment, or in the one before, is not far back; an extent's number is beyond them all.
+        let newest = self.kept.back().map_or(0, |(kept, _)| kept.region().0);
+        if newest.checked_sub(location.region().0).is_some_and(|back| back <= 1) {
+            self.unasked.set(0);
+        }
         let guess = usize::try_from(self.next.get().saturating_sub(self.gone)).unwrap_or(usize::MAX);
         let index = self.search(location, guess.min(self.kept.len().saturating_sub(1)))?;
         self.next.set(self.gone.wrapping_add(u64::try_from(index).unwrap_or(u64::MAX)).wrapping_add(1));
@@ -133,6 +146,25 @@ mod tests {
     }
 
     #[test]
+    fn while_nobody_asks_for_what_is_near_little_is_kept() {
+        let segment = |number: u64, offset: u64| Location(number << 32 | offset);
+        let mut recent = Recent::default();
+        for place in 0..10_000 {
+            recent.keep(segment(7, place), body(1_024));
+        }
+        assert_eq!(recent.kept.len(), UNASKED_BYTES_MAX / 1_024);
+        assert_eq!(recent.find(segment(5, 1)), None);
+        recent.keep(segment(7, 10_000), body(1_024));
+        assert_eq!(recent.kept.len(), UNASKED_BYTES_MAX / 1_024, "that one was far back");
+        // One that would be here if more were kept.
+        assert_eq!(recent.find(segment(6, 1)), None);
+        for place in 10_001..14_000 {
+            recent.keep(segment(7, place), body(1_024));
+        }
+        assert_eq!(recent.kept.len(), UNASKED_BYTES_MAX / 1_024 + 3_999);
+    }
+
+    #[test]
     fn the_newest_are_found_and_the_oldest_make_room() {
         let mut recent = Recent::default();
         for place in 0..100_u64 {
@@ -146,12 +178,14 @@ mod tests {
         let mut small = Recent::default();
         for place in 0..40_000_u64 {
             small.keep(Location(place), body(1_100));
+            assert!(small.find(Location(place)).is_some());
         }
         assert!(small.find(Location(0)).is_some(), "a backlog of 44 MB of small messages is at hand");
         let mut many = Recent::default();
         for place in 0..=u64::try_from(COUNT_MAX).unwrap() {
             many.keep(Location(place), body(0));
         }
+        // They weigh nothing, so that it does not matter whether anybody asks.
         assert_eq!(many.find(Location(0)), None);
         assert!(many.find(Location(1)).is_some());
     }

@@ -1,10 +1,12 @@
 //! Which parts of the log are still needed for the payloads in them.
 //!
-//! The engine counts the messages in each region and says when one becomes empty. A region is let go
-//! when nothing can come into it any more: it is not the one being written to, and no large message
+//! The engine counts the messages in each region and says when one becomes empty, and when a run comes to its end whose
+//! records are written down in an extent. A region is let go when nothing lies in it, no run is written down in it, and
+//! nothing can come into it any more: it is not the one being written to, and no large message
 //! that ends in a later region begins in it. Settlements and other facts do not count: they are
 //! needed until a snapshot covers them, which the log knows by itself.
 
+use super::cold;
 use std::collections::{BTreeMap, BTreeSet};
 use vorrang_engine::{Location, State};
 use vorrang_log::{Log, Region};
@@ -85,14 +87,16 @@ impl Regions {
         for region in state.take_emptied_regions() {
             self.candidates.insert(named(region));
         }
+        self.candidates.extend(state.take_ended_runs().into_iter().map(cold::extent_of));
         if self.candidates.is_empty() {
             return;
         }
         self.spans.retain(|last, _| state.region_count(counted(*last)) > 0);
         let spans = &self.spans;
         self.candidates.retain(|region| {
-            if state.region_count(counted(*region)) > 0 {
-                return false; // it will be reported again when it becomes empty
+            let written_down = region.is_extent() && state.has_runs_in(cold::runs_of(*region));
+            if written_down || state.region_count(counted(*region)) > 0 {
+                return false; // it will be reported again when nothing is left in it
             }
             let written_to =
                 if region.is_extent() { moving } else { durable.is_none_or(|durable| *region >= durable) };

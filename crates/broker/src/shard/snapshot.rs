@@ -24,6 +24,8 @@ pub struct Schedule {
     pub time: Span,
     /// After so little, if the log waits for one to use its segments again.
     pub time_wanted: Span,
+    /// At a stop in good order, after so many bytes of log; a start reads fewer again in no time.
+    pub bytes_at_stop: u64,
     /// How fast they are written.
     pub pace: Pace,
 }
@@ -35,6 +37,7 @@ impl Default for Schedule {
             bytes: 512 << 20,
             time: Span::minutes(1),
             time_wanted: Span(500),
+            bytes_at_stop: 1 << 20,
             pace: Pace::bytes_per_second(200 << 20),
         }
     }
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_due_by_volume_by_time_with_traffic_or_when_the_log_asks() {
-        let schedule = Schedule { bytes: 100, time: Span(60), time_wanted: Span(2), pace: Pace::UNLIMITED };
+        let schedule = Schedule { bytes: 100, time: Span(60), time_wanted: Span(2), ..Schedule::default() };
         let cases = [
             (99, 59, false, false),
             (100, 0, false, true),

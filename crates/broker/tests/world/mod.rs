@@ -56,19 +56,29 @@ pub struct World {
 }
 
 pub fn settings(log: Options) -> Settings {
-    let snapshots = Schedule { pace: Pace::UNLIMITED, ..Schedule::default() };
+    let snapshots = Schedule { pace: Pace::UNLIMITED, bytes_at_stop: 4_096, ..Schedule::default() };
     Settings { limits: Limits::default(), log, decode: Arc::new(Opaque), keys: Vec::new(), snapshots }
 }
 
 pub fn try_open(disk: &SimDisk, now: Timestamp) -> Result<Core, OpenError> {
+    try_open_within(disk, now, Limits::default())
+}
+
+pub fn try_open_within(disk: &SimDisk, now: Timestamp, limits: Limits) -> Result<Core, OpenError> {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    open(&disk, settings(Options::tiny()), Commits::ByHand, Arc::new(|_| ()), now).map(|(core, _)| core)
+    let settings = Settings { limits, ..settings(Options::tiny()) };
+    open(&disk, settings, Commits::ByHand, Arc::new(|_| ()), now).map(|(core, _)| core)
 }
 
 impl World {
     /// Opens what is on the disk, and connects as somebody who may do everything.
     pub fn open(disk: SimDisk, now: Timestamp) -> World {
-        let core = try_open(&disk, now).unwrap();
+        World::open_within(disk, now, Limits::default())
+    }
+
+    /// The same, with limits of its own.
+    pub fn open_within(disk: SimDisk, now: Timestamp, limits: Limits) -> World {
+        let core = try_open_within(&disk, now, limits).unwrap();
         let told = Arc::new(Told::default());
         let peer = PeerId(1);
         let mut world =
@@ -162,6 +172,15 @@ impl World {
     pub fn evacuate(&mut self) -> bool {
         let Some(Ok(evacuation)) = self.core.evacuation_if_due() else { return false };
         if let Ok(commands) = evacuation.run() {
+            self.core.evacuated(commands);
+        }
+        true
+    }
+
+    /// Takes waiting messages out of memory if there are many, as far as the disk lets it.
+    pub fn chill(&mut self) -> bool {
+        let Some(Ok(chilling)) = self.core.chilling_if_due() else { return false };
+        if let Ok(commands) = chilling.run() {
             self.core.evacuated(commands);
         }
         true

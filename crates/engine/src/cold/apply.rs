@@ -54,7 +54,7 @@ impl State {
             }
         }
         let all_there = expected.peek().is_none();
-        if self.runs.contains_key(&run) || !all_there || !handles.iter().zip(records).all(same) {
+        if self.runs.contains(run) || !all_there || !handles.iter().zip(records).all(same) {
             return None;
         }
         let mut regions: Vec<(Region, u32)> = Vec::new();
@@ -97,7 +97,7 @@ impl State {
     }
 
     pub(crate) fn apply_warmed(&mut self, run: RunId, records: &[ColdRecord]) -> Option<()> {
-        let (id, level) = *self.runs.get(&run)?;
+        let (id, level) = self.runs.get(run)?;
         for cold in records {
             let mailbox = self.mailboxes.get_mut(&id)?;
             let (_, first) = mailbox.lanes.lane(level)?.before_first_run()?;
@@ -125,10 +125,10 @@ impl State {
     }
 
     pub(crate) fn apply_rehoused(&mut self, run: RunId, to: RunId, region: Region) -> Option<()> {
-        if self.runs.contains_key(&to) {
+        if self.runs.contains(to) {
             return None;
         }
-        let (id, level) = *self.runs.get(&run)?;
+        let (id, level) = self.runs.get(run)?;
         let mailbox = self.mailboxes.get_mut(&id)?;
         let known = mailbox.lanes.run_mut(level, run)?;
         let left = known.remaining();
@@ -157,7 +157,7 @@ impl State {
         records: &[(u32, ColdRecord)],
         soonest: Timestamp,
     ) -> Option<()> {
-        let (id, level) = *self.runs.get(&run)?;
+        let (id, level) = self.runs.get(run)?;
         let mailbox = self.mailboxes.get_mut(&id)?;
         let known = mailbox.lanes.run_mut(level, run)?;
         let in_run = |(position, cold): &(u32, ColdRecord)| {
@@ -179,7 +179,7 @@ impl State {
             plucked.push((*position, self.take_back(id, level, cold)?));
         }
         if more == left {
-            self.runs.remove(&run);
+            self.runs.remove(run);
         } else {
             let mailbox = self.mailboxes.get_mut(&id)?;
             self.timers.watch_run(mailbox.lanes.run_mut(level, run)?);
@@ -211,12 +211,12 @@ impl State {
 
     /// Forgets a run that nothing is left of.
     pub(crate) fn forget_run(&mut self, run: RunId, soonest: Timestamp) {
-        self.runs.remove(&run);
+        self.runs.remove(run);
         self.timers.cold.remove(&(soonest, run));
     }
 
     pub(crate) fn apply_warm_asked(&mut self, run: RunId, upto: u32) -> Option<()> {
-        let (id, level) = *self.runs.get(&run)?;
+        let (id, level) = self.runs.get(run)?;
         let mailbox = self.mailboxes.get_mut(&id)?;
         mailbox.lanes.run_mut(level, run)?.asked = upto;
         if matches!(mailbox.lanes.head(level, &self.records), Some(Head::Cold(..))) {

@@ -38,7 +38,7 @@ impl State {
         let Chill { mailbox, level, run, records } = chill;
         self.check_record_count(records.len())?;
         let lane = self.mailboxes.get(mailbox).and_then(|mailbox| mailbox.lanes.lane(*level));
-        let Some(lane) = lane.filter(|_| !records.is_empty() && !self.runs.contains_key(run)) else {
+        let Some(lane) = lane.filter(|_| !records.is_empty() && !self.runs.contains(*run)) else {
             return Err(Refusal::RecordsDoNotFit);
         };
         let key = |cold: &ColdRecord| (cold.eligible, cold.sequence);
@@ -59,7 +59,7 @@ impl State {
             offset = offset.saturating_add(length);
             let there = stretch.first().is_some_and(|(_, still)| *still);
             let worth_it = stretch.len() == records.len() || stretch.len() >= self.limits.cold_run_min;
-            if there && worth_it && !self.runs.contains_key(&here) {
+            if there && worth_it && !self.runs.contains(here) {
                 let records = stretch.iter().map(|(record, _)| **record).collect();
                 outcome.facts.push(Fact::Chilled { mailbox: *mailbox, level: *level, run: here, records });
             }
@@ -70,10 +70,10 @@ impl State {
     pub(crate) fn decide_rehouse(&self, rehouse: &Rehouse, outcome: &mut Outcome) -> Result<(), Refusal> {
         let Rehouse { run, consumed, left, to, region } = *rehouse;
         let lane =
-            self.runs.get(&run).and_then(|(mailbox, level)| self.mailboxes.get(mailbox)?.lanes.lane(*level));
+            self.runs.get(run).and_then(|(mailbox, level)| self.mailboxes.get(&mailbox)?.lanes.lane(level));
         let known = lane.and_then(|lane| lane.runs().find(|known| known.id == run));
         let same = known.is_some_and(|known| (known.consumed, known.remaining()) == (consumed, left));
-        if !same || self.runs.contains_key(&to) {
+        if !same || self.runs.contains(to) {
             return Err(Refusal::RecordsDoNotFit);
         }
         outcome.facts.push(Fact::Rehoused { run, to, region });
@@ -111,7 +111,7 @@ impl State {
     ) -> Result<(), Refusal> {
         self.check_record_count(records.len())?;
         let lane =
-            self.runs.get(&run).and_then(|(mailbox, level)| self.mailboxes.get(mailbox)?.lanes.lane(*level));
+            self.runs.get(run).and_then(|(mailbox, level)| self.mailboxes.get(&mailbox)?.lanes.lane(level));
         let Some((_, first)) = lane.and_then(|lane| lane.before_first_run()) else {
             return Err(Refusal::RecordsDoNotFit);
         };
@@ -144,7 +144,7 @@ impl State {
         outcome: &mut Outcome,
     ) {
         let lane =
-            self.runs.get(&id).and_then(|(mailbox, level)| self.mailboxes.get(mailbox)?.lanes.lane(*level));
+            self.runs.get(id).and_then(|(mailbox, level)| self.mailboxes.get(&mailbox)?.lanes.lane(level));
         let Some(run) = lane.and_then(|lane| lane.runs().find(|run| run.id == id)) else { return };
         let soon = now.after(EXPIRY_AHEAD);
         let most = usize::try_from(self.limits.warm_batch).unwrap_or(usize::MAX);

@@ -91,7 +91,7 @@ impl State {
 
     fn restore_run(&mut self, restored: &RestoredRun) -> Option<()> {
         let RestoredRun { mailbox: id, level, run, count, consumed, from, last, bytes, regions } = restored;
-        if self.runs.contains_key(run) {
+        if self.runs.contains(*run) {
             return None;
         }
         self.mailbox_mut(*id)?;
@@ -128,7 +128,7 @@ impl State {
     }
 
     fn restore_gaps(&mut self, restored: &RestoredGaps) -> Option<()> {
-        let (id, level) = *self.runs.get(&restored.run)?;
+        let (id, level) = self.runs.get(restored.run)?;
         let mailbox = self.mailboxes.get_mut(&id)?;
         let run = mailbox.lanes.run_mut(level, restored.run)?;
         let gaps = Gaps::restore(&restored.gaps, run.consumed, run.count);

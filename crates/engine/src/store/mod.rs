@@ -6,11 +6,13 @@
 pub(crate) mod extras;
 pub(crate) mod record;
 pub(crate) mod regions;
+pub(crate) mod runs;
 pub(crate) mod sequence_index;
 pub(crate) mod slab;
 
 pub(crate) use extras::Extra;
 pub(crate) use record::{Place, Record};
 pub(crate) use regions::Regions;
+pub(crate) use runs::Runs;
 pub(crate) use sequence_index::SequenceIndex;
 pub(crate) use slab::{Handle, Slab};

@@ -2,17 +2,22 @@
 
 use super::Core;
 use crate::api::Condition;
+use crate::shard::chilling::Chilling;
 use crate::shard::evacuation::Evacuation;
 use crate::shard::regions::counted;
-use crate::shard::snapshot::Snapshot;
+use crate::shard::snapshot::{Snapshot, Unfinished};
 use std::collections::BTreeSet;
 use vorrang_engine::{Command, Span};
 use vorrang_log::{Failure, Pace, Region, Sweep, extent, snapshot};
 
 /// Segments emptied by one evacuation: finding what lies in them is the greater part of the work.
 const SEGMENTS_AT_ONCE: usize = 4;
-/// How long a segment that could not be emptied is left alone.
-const EVACUATION_PAUSE: Span = Span::seconds(10);
+/// How long a segment that could not be emptied is left alone. A run that is being read while it moves stays behind, and
+/// may be left alone the next time.
+const EVACUATION_PAUSE: Span = Span::seconds(2);
+
+/// With more messages in memory, looking at all of them would hold up the stop.
+const STOP_MESSAGES_MAX: u32 = 2_000_000;
 
 impl Core {
     /// Makes everything that was handed to the log durable, and does the log's background work: for
@@ -56,6 +61,37 @@ impl Core {
         Ok(Snapshot::new(writer, self.state.freeze(), self.writer.regions().spans()))
     }
 
+    /// Before the log is closed: takes out of memory what only waits, and writes a snapshot, so that the next start has
+    /// little to read. Nothing hangs on it: if it cannot be done, that start takes longer.
+    pub(super) fn tidy_to_stop(&mut self) -> Result<(), Failure> {
+        let quick = self.state.messages_in_memory() <= STOP_MESSAGES_MAX;
+        if !quick || self.writer.bytes() < self.snapshots.bytes_at_stop {
+            return Ok(());
+        }
+        self.chill_to_stop()?;
+        self.snapshots.pace = Pace::UNLIMITED;
+        let _ = self.snapshot().and_then(Snapshot::write).and_then(Unfinished::finish);
+        Ok(())
+    }
+
+    fn chill_to_stop(&mut self) -> Result<(), Failure> {
+        self.own.clear();
+        let begun = self.writer.log().extent();
+        let chilled = begun.and_then(|writer| Chilling { frozen: self.state.freeze(), writer }.run());
+        self.own.extend(chilled.unwrap_or_default());
+        while !self.own.is_empty() {
+            self.writer.begin(self.now);
+            while !self.writer.is_full()
+                && let Some(command) = self.own.pop_front()
+            {
+                self.carry_out(&command, None)?;
+            }
+            self.writer.end()?;
+            self.writer.log_mut().flush()?;
+        }
+        Ok(())
+    }
+
     /// Begins to empty the oldest segments if the ring runs short, or an extent of which too much is dead.
     pub fn evacuation_if_due(&mut self) -> Option<Result<Evacuation, extent::Error>> {
         if self.over.is_some() || !self.own.is_empty() {
@@ -79,6 +115,18 @@ impl Core {
             pace,
         });
         Some(begun)
+    }
+
+    /// Begins to take plain waiting messages out of memory, if there are many.
+    pub fn chilling_if_due(&mut self) -> Option<Result<Chilling, extent::Error>> {
+        let in_memory = self.state.messages_in_memory();
+        let limit = self.state.limits().hot_records;
+        if self.over.is_some() || !self.own.is_empty() || !self.heat.is_due(in_memory, limit) {
+            return None;
+        }
+        self.heat.tried(in_memory);
+        let begun = self.writer.log().extent();
+        Some(begun.map(|writer| Chilling { frozen: self.state.freeze(), writer }))
     }
 
     /// As snapshots are written, so that commits keep the disk; as fast as it goes once the ring is nearly full, when
@@ -158,7 +206,7 @@ impl Core {
         segments.filter(|region| self.state.region_count(counted(*region)) > 0).min()
     }
 
-    /// Takes over what an evacuation found to do.
+    /// Takes over what an evacuation or a chilling found to do.
     pub fn evacuated(&mut self, commands: Vec<Command>) {
         self.own.extend(commands);
     }
