@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use vorrang_broker::access::Principal;
 use vorrang_broker::api::{Event, Outlet};
-use vorrang_broker::shard::{Commits, Core, Item, PeerId, Schedule, Settings, Snapshot, open};
+use vorrang_broker::shard::{
+    Chilling, Commits, Core, Evacuation, Item, PeerId, Schedule, Settings, Snapshot, open,
+};
 use vorrang_engine::{Limits, Timestamp};
 use vorrang_log::dice::Dice;
 use vorrang_log::disk::{Disk, Fate, Pattern, SimDisk, Torn};
@@ -143,16 +145,15 @@ impl Station {
         {
             done.push("snapshot");
         }
-        if let Some(Ok(evacuation)) = core.evacuation_if_due()
-            && let Ok(commands) = evacuation.run()
-        {
-            core.evacuated(commands);
-            done.push("evacuation");
-        } else if let Some(Ok(chilling)) = core.chilling_if_due()
-            && let Ok(commands) = chilling.run()
-        {
+        // Both see the same state, and each finds it changed by the other.
+        let (chilling, evacuation) = (core.chilling_if_due(), core.evacuation_if_due());
+        if let Some(Ok(commands)) = chilling.map(|begun| begun.and_then(Chilling::run)) {
             core.evacuated(commands);
             done.push("chilling");
+        }
+        if let Some(Ok(commands)) = evacuation.map(|begun| begun.and_then(Evacuation::run)) {
+            core.evacuated(commands);
+            done.push("evacuation");
         }
         done
     }

@@ -1,5 +1,5 @@
-//! Work that goes on beside the shard's thread: a snapshot, and an evacuation or a chilling, one of each at a time,
-//! each on a thread of its own.
+//! Work that goes on beside the shard's thread: snapshots, evacuations and chillings, one of each at a time, each on a
+//! thread of its own.
 
 use super::core::Core;
 use super::inbox::Inbox;
@@ -19,6 +19,7 @@ pub(super) struct Chores {
     inbox: Arc<Inbox>,
     snapshot: Work<(), snapshot::Error>,
     evacuation: Work<Vec<Command>, extent::Error>,
+    chilling: Work<Vec<Command>, extent::Error>,
     /// Whether nothing should be waited for any more.
     over: Arc<AtomicBool>,
 }
@@ -26,21 +27,26 @@ pub(super) struct Chores {
 impl Chores {
     pub(super) fn new(inbox: &Arc<Inbox>) -> Chores {
         let over = Arc::new(AtomicBool::new(false));
-        Chores { inbox: Arc::clone(inbox), snapshot: None, evacuation: None, over }
+        Chores { inbox: Arc::clone(inbox), snapshot: None, evacuation: None, chilling: None, over }
     }
 
     /// Takes in what was finished, and begins what is due.
     pub(super) fn look_after(&mut self, core: &mut Core) {
-        match finished(&mut self.evacuation) {
-            Some(Ok(commands)) => core.evacuated(commands),
-            Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
-            None => {}
+        for work in [&mut self.evacuation, &mut self.chilling] {
+            match finished(work) {
+                Some(Ok(commands)) => core.evacuated(commands),
+                Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
+                None => {}
+            }
         }
         if let Some(Err(error)) = finished(&mut self.snapshot) {
             stop_unless_full(core, snapshot_trouble(&error), &error);
         }
         if self.snapshot.is_none() {
             self.begin_snapshot(core);
+        }
+        if self.chilling.is_none() {
+            self.begin_chilling(core);
         }
         if self.evacuation.is_none() {
             self.begin_evacuation(core);
@@ -65,14 +71,14 @@ impl Chores {
                 self.evacuation = spawn("evacuation", &self.inbox, || evacuation.run(), core);
             }
             Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
-            None => self.begin_chilling(core),
+            None => {}
         }
     }
 
     fn begin_chilling(&mut self, core: &mut Core) {
         match core.chilling_if_due() {
             Some(Ok(chilling)) => {
-                self.evacuation = spawn("chilling", &self.inbox, || chilling.run(), core);
+                self.chilling = spawn("chilling", &self.inbox, || chilling.run(), core);
             }
             Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
             None => {}
@@ -84,6 +90,7 @@ impl Chores {
         self.over.store(true, Ordering::Release);
         join(self.snapshot.take());
         join(self.evacuation.take());
+        join(self.chilling.take());
     }
 }
 
