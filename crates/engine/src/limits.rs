@@ -63,6 +63,8 @@ pub struct Limits {
     /// Records of a command of which some changed meanwhile: a shorter stretch between two of those is not
     /// worth a run of its own and stays in memory.
     pub cold_run_min: usize,
+    /// Messages in memory up to which those on disk are brought back for receivers with a selector to look at.
+    pub choosy_records: u32,
     /// Ready messages at the front of a lane below which the next of a cold run are asked for.
     pub warm_below: u32,
     /// How many records to ask for then.
@@ -99,6 +101,7 @@ impl Default for Limits {
             hot_records: 65_536,
             cold_records_max: 100_000,
             cold_run_min: 32,
+            choosy_records: 1_000_000,
             warm_below: 512,
             warm_batch: 2_048,
         }

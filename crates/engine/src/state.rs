@@ -387,6 +387,11 @@ impl State {
         self.regions.take_emptied()
     }
 
+    /// The mailboxes that receivers with a selector look through.
+    pub fn watched_mailboxes(&self) -> impl Iterator<Item = MailboxId> {
+        self.mailboxes.iter().filter(|(_, mailbox)| mailbox.ring.is_watched()).map(|(id, _)| *id)
+    }
+
     /// The runs that came to their end since the last call.
     pub fn take_ended_runs(&mut self) -> Vec<RunId> {
         self.runs.take_ended()

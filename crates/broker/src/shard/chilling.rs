@@ -11,17 +11,24 @@
 use super::cold::Index;
 use super::evacuation::{Tenant, runs};
 use super::extents;
-use vorrang_engine::{Command, Fact, FrozenState};
+use std::collections::BTreeSet;
+use vorrang_engine::{Command, Fact, FrozenState, MailboxId, State};
 use vorrang_log::extent::{Error, ExtentWriter};
 
 /// Messages that may leave memory.
 #[derive(Debug)]
 pub struct Chilling {
-    pub(super) frozen: FrozenState,
-    pub(super) writer: ExtentWriter,
+    frozen: FrozenState,
+    /// Mailboxes that are looked through: what left memory there would be brought back at once.
+    spared: BTreeSet<MailboxId>,
+    writer: ExtentWriter,
 }
 
 impl Chilling {
+    pub(super) fn new(state: &State, writer: ExtentWriter) -> Chilling {
+        Chilling { frozen: state.freeze(), spared: state.watched_mailboxes().collect(), writer }
+    }
+
     /// Writes down what can leave, and says what is to be done then. Nothing if it is not worth it.
     pub fn run(self) -> Result<Vec<Command>, Error> {
         let mut index = Index::default();
@@ -49,7 +56,7 @@ impl Chilling {
                 if lane != Some((tenant.mailbox, tenant.level)) {
                     (lane, before) = (Some((tenant.mailbox, tenant.level)), waiting.len());
                 }
-                if tenant.plain {
+                if tenant.plain && !self.spared.contains(&tenant.mailbox) {
                     waiting.push(tenant);
                 }
             }

@@ -4,7 +4,7 @@ use crate::command::{Chill, Rehouse, Relocation};
 use crate::effect::{Effect, Outcome};
 use crate::fact::Fact;
 use crate::id::{MailboxId, RunId};
-use crate::lane::Head;
+use crate::lane::{Head, Run};
 use crate::level::Level;
 use crate::mailbox::Mailbox;
 use crate::payloads::{ColdRecord, Payloads};
@@ -185,13 +185,35 @@ impl State {
             }
             return;
         }
-        if ready >= self.limits.warm_below {
+        if ready < self.limits.warm_below {
+            self.ask(id, level, run, outcome);
+        }
+    }
+
+    /// Asks for messages on disk that a receiver with a selector has not seen, as long as memory may grow by them.
+    pub(crate) fn ask_for_choosy(
+        &self,
+        id: MailboxId,
+        mailbox: &Mailbox,
+        floor: Level,
+        outcome: &mut Outcome,
+    ) {
+        if self.records.len() >= self.limits.choosy_records {
             return;
         }
+        let mut lanes = mailbox.lanes.iter().filter(|(level, _)| *level >= floor);
+        let first = lanes.find_map(|(level, lane)| Some((level, lane.before_first_run()?.1)));
+        if let Some((level, run)) = first.filter(|(_, run)| run.asked <= run.consumed) {
+            self.ask(id, level, run, outcome);
+        }
+    }
+
+    /// Asks for the next records of a run.
+    fn ask(&self, mailbox: MailboxId, level: Level, run: &Run, outcome: &mut Outcome) {
         let from = run.consumed;
         let count = run.unread().min(self.limits.warm_batch);
         outcome.facts.push(Fact::WarmAsked { run: run.id, upto: from.saturating_add(count) });
-        outcome.effects.push(Effect::Warm { mailbox: id, level, run: run.id, from, count });
+        outcome.effects.push(Effect::Warm { mailbox, level, run: run.id, from, count });
     }
 
     fn check_record_count(&self, count: usize) -> Result<(), Refusal> {

@@ -1,13 +1,14 @@
 //! Receivers that look into messages before they take one.
 //!
 //! Looking goes on in steps of a bounded number of messages, until everything that is ready and in memory
-//! was looked at once; then the best of what fits is handed out. When there is nothing it rests until
-//! something changes in the mailbox, and looks at that alone.
+//! was looked at once; then the best of what fits is handed out. When there is nothing, messages on disk are asked for, and it
+//! rests until something changes in the mailbox, and looks at that alone.
 
 use crate::browse::matches_stored;
 use crate::effect::Outcome;
 use crate::fact::Fact;
 use crate::id::{MailboxId, ReceiverId, Sequence};
+use crate::level::Level;
 use crate::mailbox::Mailbox;
 use crate::payloads::Payloads;
 use crate::shelf::standing;
@@ -45,6 +46,8 @@ impl State {
         } else if looked.overflowed() {
             outcome.facts.push(Fact::SelectorReset { receiver, mailbox: id });
         } else {
+            let floor = self.receivers.get(&receiver).map_or(Level(0), |receiver| receiver.min_level);
+            self.ask_for_choosy(id, mailbox, floor, outcome);
             outcome.facts.push(Fact::SelectorIdle { receiver, mailbox: id });
         }
     }

@@ -208,6 +208,29 @@ fn a_selector_takes_what_matches_and_leaves_the_rest() {
     assert_eq!(handed_out(&mut trial), pairs(&[(2, "blue")]));
 }
 
+#[test]
+fn a_selector_has_messages_on_disk_brought_back_as_long_as_memory_may_grow() {
+    for (choosy_records, expected) in [(100, &["m3", "m6"][..]), (3, &["m3"][..])] {
+        let limits = Limits { warm_batch: 2, cold_run_min: 2, choosy_records, ..Limits::default() };
+        let mut trial = Trial::with(limits);
+        trial.queue("q", vec![]);
+        for number in 1..=6 {
+            send_colour(&mut trial, &format!("m{number}"), if number % 3 == 0 { "red" } else { "blue" }, 4);
+        }
+        trial.chill("q", 4, 3);
+        trial.chill("q", 4, 3);
+        assert_eq!(trial.state.messages_in_memory(), 0);
+        let red = Filter::from(Sql::parse("colour = 'red'", Parameters::new()).unwrap());
+        attach(&mut trial, &["q"], 1, |attach| attach.selector = Some(Arc::new(red))).unwrap();
+        assert_eq!(trial.state.watched_mailboxes().count(), 0, "it has not looked");
+        credit(&mut trial, 1, 5);
+        let got: Vec<_> = handed_out(&mut trial).into_iter().map(|(_, id)| id).collect();
+        assert_eq!(got, expected);
+        assert_eq!(trial.state.watched_mailboxes().collect::<Vec<_>>(), [trial.mailbox("q")]);
+        assert_eq!(trial.state.audit(), Vec::<String>::new());
+    }
+}
+
 /// A queue with a receiver that wants red messages.
 fn wanting_red(credit_given: u32) -> Trial {
     let mut trial = Trial::with(Limits { selector_scan_max: 4, ..Limits::default() });

@@ -77,7 +77,7 @@ impl Core {
     fn chill_to_stop(&mut self) -> Result<(), Failure> {
         self.own.clear();
         let begun = self.writer.log().extent();
-        let chilled = begun.and_then(|writer| Chilling { frozen: self.state.freeze(), writer }.run());
+        let chilled = begun.and_then(|writer| Chilling::new(&self.state, writer).run());
         self.own.extend(chilled.unwrap_or_default());
         while !self.own.is_empty() {
             self.writer.begin(self.now);
@@ -126,7 +126,7 @@ impl Core {
         }
         self.heat.tried(in_memory);
         let begun = self.writer.log().extent();
-        Some(begun.map(|writer| Chilling { frozen: self.state.freeze(), writer }))
+        Some(begun.map(|writer| Chilling::new(&self.state, writer)))
     }
 
     /// As snapshots are written, so that commits keep the disk; as fast as it goes once the ring is nearly full, when
