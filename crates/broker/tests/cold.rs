@@ -18,8 +18,8 @@ use vorrang_broker::api::{Acceptance, Answer, Condition, Event, Link, Operation,
 use vorrang_broker::shard::{Item, PeerId};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::Setting;
-use vorrang_engine::{Command, EntityId, Incoming, Limits, MailboxId, Span, Timestamp};
-use vorrang_filter::MapMessage;
+use vorrang_engine::{Command, EntityId, Incoming, Level, Limits, MailboxId, Span, Timestamp};
+use vorrang_filter::{Filter, MapMessage, Parameters, Sql};
 use vorrang_log::disk::{Disk, FileName, SimDisk};
 use world::World;
 
@@ -206,6 +206,29 @@ fn after_a_stop_in_good_order_there_is_next_to_nothing_to_read() {
     let order = drain(&mut world, mailbox);
     let expected: Vec<u64> = expected().into_iter().filter(|id| *id < 400).collect();
     assert_eq!(order, expected);
+}
+
+#[test]
+fn what_a_selector_looks_through_stays_in_memory() {
+    let limits = Limits { hot_records: 150, ..Limits::default() };
+    let mut world = World::open_within(SimDisk::new(1), Timestamp(1_000_000), limits);
+    let (entity, mailbox) = world.queue("q", vec![no_rescue()]);
+    for id in 0..201 {
+        send(&mut world, entity, id);
+    }
+    let nothing = Sql::parse("colour = 'red'", Parameters::new()).unwrap();
+    world.ask(Operation::Attach {
+        link: Link(1),
+        mailboxes: smallvec![mailbox],
+        mode: ReceiveMode::PeekLock,
+        min_level: Level(0),
+        selector: Some(Arc::new(Filter::from(nothing))),
+    });
+    world.ask(Operation::Credit { link: Link(1), limit: 1, drain: false });
+    world.settle();
+    assert!(world.chill());
+    world.settle();
+    assert_eq!(world.core.state().messages_in_memory(), 201);
 }
 
 fn extents(world: &World) -> Vec<FileName> {
