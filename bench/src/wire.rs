@@ -9,10 +9,14 @@ use bytes::{Bytes, BytesMut};
 use vorrang_amqp::connection::{
     ClientConfig, Connection, Event, Limits, LinkId, Login, Millis, OwnAttach, Received, SessionId,
 };
-use vorrang_amqp::performative::{ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode};
+use vorrang_amqp::performative::{
+    Attach, ReceiverSettleMode, Role, SenderSettleMode, Source, Target, TargetNode,
+};
 use vorrang_amqp::sasl_plain::PlainCredentials;
 
 const READ_BYTES: usize = 128 * 1024;
+/// How long a broker may take to answer an open or an attach; one that is out of memory may never.
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
 /// A connection with one session.
 #[derive(Debug)]
@@ -25,11 +29,16 @@ pub struct Wire {
     chunks: Vec<Bytes>,
     started: Instant,
     session: Option<SessionId>,
+    answer_wait: Duration,
 }
 
 impl Wire {
     /// Connects with the emulator's key as user and password.
     pub fn connect(address: &str) -> Result<Wire> {
+        Wire::connect_within(address, ANSWER_WAIT)
+    }
+
+    fn connect_within(address: &str, answer_wait: Duration) -> Result<Wire> {
         let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
         socket.set_nodelay(true)?;
         let login = Login::Plain(PlainCredentials {
@@ -48,6 +57,7 @@ impl Wire {
             chunks: Vec::new(),
             started,
             session: None,
+            answer_wait,
         };
         wire.open()?;
         wire.session = Some(wire.amqp.begin().context("cannot begin a session")?);
@@ -55,21 +65,12 @@ impl Wire {
     }
 
     fn open(&mut self) -> Result<()> {
-        loop {
-            self.flush()?;
-            while let Some(event) = self.amqp.next_event() {
-                match event {
-                    Event::Opened(_) => return Ok(()),
-                    Event::Closed(closed) => bail!("connection closed: {closed:?}"),
-                    _ => {}
-                }
-            }
-            self.read()?;
-        }
+        self.answered("an open", |event| Ok(matches!(event, Event::Opened(_)).then_some(())))
     }
 
-    /// Attaches a link and waits for the answer.
-    pub fn attach(&mut self, queue: &str, role: Role) -> Result<LinkId> {
+    /// Attaches a link and waits for the answer. A receiver asks to have its settlements confirmed; the answer says
+    /// whether it has.
+    pub fn attach(&mut self, queue: &str, role: Role) -> Result<(LinkId, Box<Attach>)> {
         let session = self.session.context("no session")?;
         let attach = OwnAttach {
             snd_settle_mode: Some(SenderSettleMode::Unsettled),
@@ -79,18 +80,32 @@ impl Wire {
             ..OwnAttach::new(format!("{queue}-{role:?}"), role)
         };
         let link = self.amqp.attach(session, attach).context("cannot attach")?;
-        self.flush()?;
+        let answer = self.answered("an attach", |event| match event {
+            Event::Attached { answer, .. } => Ok(Some(answer)),
+            Event::LinkEnded { ending, .. } => bail!("{queue} was refused: {ending:?}"),
+            _ => Ok(None),
+        })?;
+        Ok((link, answer))
+    }
+
+    /// Waits for the event that answers what we asked; those before it are passed over.
+    fn answered<T>(&mut self, asked: &str, answer: impl Fn(Event) -> Result<Option<T>>) -> Result<T> {
+        self.patience(self.answer_wait)?;
+        let since = Instant::now();
         loop {
+            self.flush()?;
             while let Some(event) = self.amqp.next_event() {
-                match event {
-                    Event::Attached { .. } => return Ok(link),
-                    Event::LinkEnded { ending, .. } => bail!("{queue} was refused: {ending:?}"),
-                    Event::Closed(closed) => bail!("connection closed: {closed:?}"),
-                    _ => {}
+                if let Event::Closed(closed) = event {
+                    bail!("connection closed: {closed:?}");
+                }
+                if let Some(answer) = answer(event)? {
+                    return Ok(answer);
                 }
             }
+            if since.elapsed() >= self.answer_wait {
+                bail!("{asked} was not answered within {:?}", self.answer_wait);
+            }
             self.read()?;
-            self.flush()?;
         }
     }
 
@@ -133,5 +148,20 @@ impl Wire {
     pub fn patience(&mut self, patience: Duration) -> Result<()> {
         self.socket.set_read_timeout(Some(patience))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_broker_that_never_answers_is_given_up() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap().to_string();
+        let given_up = Wire::connect_within(&address, Duration::from_millis(5)).unwrap_err();
+        assert_eq!(given_up.to_string(), "an open was not answered within 5ms");
     }
 }

@@ -1,4 +1,4 @@
-//! AMQP 1.0 on our own protocol engine: unsettled sends, credit, settlements that the server confirms.
+//! AMQP 1.0 on our own protocol engine: unsettled sends, credit, settlements that the server confirms where it can.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use bytes::Bytes;
 use vorrang_amqp::connection::{Event, LinkId, Outgoing, SendError, Serial};
 use vorrang_amqp::message::{Header, MessageId, Properties, put_data, put_header, put_properties};
-use vorrang_amqp::performative::{DeliveryState, DeliveryTag, Role};
+use vorrang_amqp::performative::{DeliveryState, DeliveryTag, ReceiverSettleMode, Role};
 
 use crate::peers::peer::{Delivery, Message, Receiver, Sender, Stamp};
 use crate::wire::Wire;
@@ -31,7 +31,7 @@ pub(crate) struct AmqpSender {
 impl AmqpSender {
     pub(crate) fn connect(port: u16, address: &str) -> Result<AmqpSender> {
         let mut wire = Wire::connect(&format!("127.0.0.1:{port}"))?;
-        let link = wire.attach(address, Role::Sender)?;
+        let (link, _) = wire.attach(address, Role::Sender)?;
         Ok(AmqpSender { wire, link, sent: 0, first: None, payload: Vec::new(), patience: Duration::ZERO })
     }
 }
@@ -90,6 +90,8 @@ impl Sender for AmqpSender {
 pub(crate) struct AmqpReceiver {
     wire: Wire,
     link: LinkId,
+    /// Whether the server settles what we decide, or we do (AMQP 1.0 2.8.3).
+    confirmed: bool,
     prefetch: u32,
     held: u32,
     settled: u64,
@@ -99,8 +101,9 @@ pub(crate) struct AmqpReceiver {
 impl AmqpReceiver {
     pub(crate) fn connect(port: u16, address: &str, prefetch: u32) -> Result<AmqpReceiver> {
         let mut wire = Wire::connect(&format!("127.0.0.1:{port}"))?;
-        let link = wire.attach(address, Role::Receiver)?;
-        Ok(AmqpReceiver { wire, link, prefetch, held: 0, settled: 0, patience: Duration::ZERO })
+        let (link, answer) = wire.attach(address, Role::Receiver)?;
+        let confirmed = answer.rcv_settle_mode == Some(ReceiverSettleMode::Second);
+        Ok(AmqpReceiver { wire, link, confirmed, prefetch, held: 0, settled: 0, patience: Duration::ZERO })
     }
 }
 
@@ -139,7 +142,11 @@ impl Receiver for AmqpReceiver {
     fn settle(&mut self, token: u64) -> Result<()> {
         self.held = self.held.saturating_sub(1);
         let delivery = Serial::new(u32::try_from(token)?);
-        Ok(self.wire.amqp.decide(self.link, delivery, DeliveryState::ACCEPTED)?)
+        if self.confirmed {
+            return Ok(self.wire.amqp.decide(self.link, delivery, DeliveryState::ACCEPTED)?);
+        }
+        self.settled += 1;
+        Ok(self.wire.amqp.accept(self.link, delivery)?)
     }
 
     fn flush(&mut self) -> Result<()> {
