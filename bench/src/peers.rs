@@ -88,7 +88,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     results.machine = Machine::measure(&std::env::temp_dir())?;
     results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
     println!("the generator alone: {:.0?} messages/s", results.ceiling);
-    (results.peers, results.missing) = (Vec::new(), vec![ARTEMIS.map(str::to_owned).into()]);
+    (results.peers, results.missing) = (Vec::new(), Vec::new());
     let mut present = Vec::new();
     for peer in &peers {
         match peer.facts() {
@@ -122,9 +122,6 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     }
     Ok(results)
 }
-
-/// What we would measure if it were to be had.
-const ARTEMIS: [&str; 2] = ["ActiveMQ Artemis", "there is no Debian package of it"];
 
 struct Workload {
     name: &'static str,

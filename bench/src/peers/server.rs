@@ -1,6 +1,7 @@
 //! The servers that are measured: how each is started in its recommended durable configuration, and what it promises.
 
 mod activemq;
+mod artemis;
 mod beanstalkd;
 mod nats;
 mod postgres;
@@ -24,6 +25,7 @@ pub(crate) fn all(binary: Option<PathBuf>) -> Vec<Box<dyn Peer>> {
         Box::new(rabbitmq::RabbitMq { queue: Queue::Classic }),
         Box::new(rabbitmq::RabbitMq { queue: Queue::Quorum }),
         Box::new(activemq::ActiveMq),
+        Box::<artemis::Artemis>::default(),
         Box::new(nats::JetStream),
         Box::new(beanstalkd::Beanstalkd),
         Box::new(redis::Streams),

@@ -114,7 +114,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "W7: many connections",
         workload: "W7",
-        text: "Each connection has a receiver that waits. A queue of Vorrang takes 5,000 receivers, as one of Service Bus does, so that its connections are spread over four queues. PostgreSQL has a process for each connection and allows 100 by default; it does not take part.",
+        text: "Each connection has a receiver that waits. A queue of Vorrang takes 5,000 receivers, as one of Service Bus does, so that its connections are spread over four queues. PostgreSQL has a process for each connection and allows 100 by default; it does not take part. Artemis keeps two buffers of 128 KiB for each, so that its default heap of 2 GB is full before there are 10,000.",
         columns: &[
             column("connections", "connections", No),
             column("connects_per_second", "connects/s", No),
