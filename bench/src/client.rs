@@ -55,7 +55,7 @@ pub(crate) struct Sending {
 /// Sends until told to stop; latencies from send to accepted.
 pub(crate) fn send(run: &Run, queue: &str, sending: Sending) -> Result<Histogram> {
     let mut wire = Wire::connect(&run.address)?;
-    let (link, _) = wire.attach(queue, Role::Sender)?;
+    let link = wire.attach(queue, Role::Sender)?;
     let mut histogram = Histogram::new();
     let mut in_flight: VecDeque<(u32, Instant)> = VecDeque::new();
     let mut number = 0_u64;
@@ -127,7 +127,7 @@ pub(crate) fn send(run: &Run, queue: &str, sending: Sending) -> Result<Histogram
 /// Receives and completes until everything is through; latencies from send to receive.
 pub(crate) fn receive(run: &Run, queue: &str, credit: u32) -> Result<Histogram> {
     let mut wire = Wire::connect(&run.address)?;
-    let (link, _) = wire.attach(queue, Role::Receiver)?;
+    let link = wire.attach(queue, Role::Receiver)?;
     wire.patience(Duration::from_millis(50))?;
     wire.amqp.grant(link, credit)?;
     wire.flush()?;

@@ -68,9 +68,13 @@ impl Wire {
         self.answered("an open", |event| Ok(matches!(event, Event::Opened(_)).then_some(())))
     }
 
-    /// Attaches a link and waits for the answer. A receiver asks to have its settlements confirmed; the answer says
-    /// whether it has.
-    pub fn attach(&mut self, queue: &str, role: Role) -> Result<(LinkId, Box<Attach>)> {
+    /// Attaches a link and waits for the answer.
+    pub fn attach(&mut self, queue: &str, role: Role) -> Result<LinkId> {
+        self.attach_answered(queue, role).map(|(link, _)| link)
+    }
+
+    /// The same, with the answer. A receiver asks to have its settlements confirmed; the answer says whether it has.
+    pub fn attach_answered(&mut self, queue: &str, role: Role) -> Result<(LinkId, Box<Attach>)> {
         let session = self.session.context("no session")?;
         let attach = OwnAttach {
             snd_settle_mode: Some(SenderSettleMode::Unsettled),

@@ -338,7 +338,7 @@ fn an_extent_is_kept_while_messages_are_on_their_way_to_it() {
             }
         }
         if let Some(Ok(evacuation)) = world.core.evacuation_if_due() {
-            break evacuation.run().unwrap();
+            break evacuation.run().unwrap().commands;
         }
     };
     let moves = commands.into_iter().flat_map(|command| match command {
@@ -347,10 +347,10 @@ fn an_extent_is_kept_while_messages_are_on_their_way_to_it() {
     });
     let (first, rest): (Vec<_>, Vec<_>) = moves.partition(|moved| locked.contains(&moved.sequence));
     assert!(first.len() == 150 && rest.len() > 20, "{} {}", first.len(), rest.len());
-    world.core.evacuated(vec![Command::Move { moves: first }]);
+    world.core.chilled(vec![Command::Move { moves: first }]);
     world.settle();
     // From here on the shard is busy with requests, and the second half of the move has to wait.
-    world.core.evacuated(vec![Command::Move { moves: rest }]);
+    world.core.chilled(vec![Command::Move { moves: rest }]);
     for token in tokens {
         world.settle_message(mailbox, token, Settlement::Complete);
     }

@@ -21,7 +21,8 @@ use vorrang_engine::command::{Chill, ReceiveMode, Settlement};
 use vorrang_engine::entity::authorization::Rights;
 use vorrang_engine::entity::{self, EntityPath, Setting};
 use vorrang_engine::{
-    Command, EntityId, Fact, Incoming, LockToken, MailboxId, Refusal, RunId, Sequence, Span, Timestamp,
+    Command, EntityId, Fact, Incoming, Limits, LockToken, MailboxId, Refusal, RunId, Sequence, Span,
+    Timestamp,
 };
 use vorrang_filter::MapMessage;
 use vorrang_log::dice::Dice;
@@ -32,6 +33,11 @@ const START: Timestamp = Timestamp(1_000_000);
 
 fn world() -> World {
     World::open(SimDisk::new(1), START)
+}
+
+/// One from whose memory messages soon leave.
+fn small_world() -> World {
+    World::open_within(SimDisk::new(1), START, Limits { hot_records: 200, ..Limits::default() })
 }
 
 fn develop(world: &mut World, develop: Develop) -> Result<Option<Answer>, Refused> {
@@ -213,12 +219,9 @@ fn fill_until_some_lie_on_disk(
         }
         world.settle();
         world.advance(Span::seconds(3));
-        while let Some(Ok(evacuation)) = world.core.evacuation_if_due() {
-            let commands = evacuation.run().unwrap();
-            world.core.evacuated(commands.into_iter().map(&told).collect());
-            world.settle();
-            world.snapshot();
-            world.snapshot();
+        while let Some(Ok(chilling)) = world.core.chilling_if_due() {
+            let commands = chilling.run().unwrap();
+            world.core.chilled(commands.into_iter().map(&told).collect());
             world.settle();
         }
         world.told.take();
@@ -228,7 +231,7 @@ fn fill_until_some_lie_on_disk(
 
 #[test]
 fn a_namespace_whose_messages_on_disk_end_early_is_not_kept() {
-    let mut world = world();
+    let mut world = small_world();
     let (entity, mailbox) = world.queue("q", vec![]);
     let next = fill_until_some_lie_on_disk(&mut world, entity, |command| match command {
         // The run begins three records later than it does, so that its last three are behind the end.
@@ -246,7 +249,7 @@ fn a_namespace_whose_messages_on_disk_end_early_is_not_kept() {
 
 #[test]
 fn messages_on_disk_are_kept_with_the_others() {
-    let mut world = world();
+    let mut world = small_world();
     let (entity, mailbox) = world.queue("q", vec![]);
     let number = |world: &World, delivery: &vorrang_engine::Delivery| {
         let body = world.core.reader().read(delivery.location, delivery.size).unwrap();

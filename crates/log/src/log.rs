@@ -385,6 +385,15 @@ impl Log {
         self.shared.kick();
     }
 
+    /// Notes that a segment is full of records that stay where they are. From now on it does not count for the ring; it
+    /// is released like any other. Not written down: after a start, its owner says so again.
+    pub fn rest(&self, region: Region) {
+        if !region.is_extent() {
+            self.supply.rest(region.number());
+            self.shared.kick();
+        }
+    }
+
     /// Releases every segment that holds nothing after `position`, for owners that keep nothing
     /// live in the log.
     pub fn release_through(&mut self, position: Position) {
@@ -427,7 +436,7 @@ impl Log {
         }
         let left = on_disk(Ring::left_bytes(&self.next_place()));
         let set_aside = self.supply.set_aside_bytes().saturating_add(left);
-        let used = on_disk(self.supply.count()).saturating_mul(self.options.segment_bytes);
+        let used = on_disk(self.supply.in_ring()).saturating_mul(self.options.segment_bytes);
         let permitted = self.gauge.permit(appending, &self.options, set_aside, used);
         if appending == Appending::Growing {
             self.supply.note_disk(matches!(permitted, Err(NoRoom::Disk { .. })));

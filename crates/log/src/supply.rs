@@ -8,6 +8,9 @@
 //!
 //! Blocks that were written before are several times faster to overwrite durably than fresh
 //! ones, which is why spares are zero-filled once, in the background, and then kept.
+//!
+//! A segment can [rest](Supply::rest): it is full of records that stay where they are for long. Then it does not count
+//! for the ring, which goes on with other files.
 
 use crate::disk::{Disk, DiskError, FileName, Trouble};
 use crate::location::{Position, Region};
@@ -19,6 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Zero-filling goes in steps of this size, each synced, so that it never floods the disk.
 const FILL_BYTES: usize = 1 << 20;
+/// The rest before a file, as for so many bytes: a start should not share the disk with it.
+const LEAD_BYTES: u64 = 16 << 20;
 /// Evacuation is asked for while this many segments of the ring are still free.
 const HEADROOM_SEGMENTS: usize = 4;
 
@@ -35,18 +40,34 @@ pub(crate) struct Supply {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Every segment with a name, by number; the last may be the prepared one.
+    /// The segments of the ring, by number; the last may be the prepared one.
     segments: BTreeMap<u32, Held>,
+    /// Those that rest.
+    resting: BTreeMap<u32, Held>,
     /// The segment after the active one, if it is prepared.
     ready: Option<Segment>,
-    /// The segment being written to.
+    /// The segment being written to, and which one that was at the start.
     active: u32,
+    first_active: u32,
     spares: Vec<u32>,
     next_spare: u32,
     /// Segments below this number are not needed by any kept snapshot.
     covered_below: u32,
     /// Whether the disk was too full for the backlog to grow when last asked.
     disk_short: bool,
+}
+
+impl State {
+    /// Every segment with a name.
+    fn all(&self) -> impl Iterator<Item = (&u32, &Held)> {
+        self.resting.iter().chain(&self.segments)
+    }
+
+    /// Whether the log will soon need a file that is not there yet. Not before it has gone on to another segment since it
+    /// was started: its owner has better things to do then.
+    fn is_hard_pressed(&self) -> bool {
+        self.active > self.first_active && self.ready.is_none() && self.spares.is_empty()
+    }
 }
 
 #[derive(Debug)]
@@ -56,13 +77,21 @@ struct Held {
     released: Option<Position>,
 }
 
+impl Held {
+    fn new(bytes: u64) -> Held {
+        Held { bytes, released: None }
+    }
+}
+
 /// How full the ring is, and what would help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
-    /// Segments in use, the prepared one included.
+    /// Segments in use, the prepared one included and those that rest left out.
     pub used_segments: usize,
     /// Those of them that hold live records or may get some. The others are free as soon as snapshots cover them.
     pub live_segments: usize,
+    /// Segments full of records that stay where they are.
+    pub resting_segments: usize,
     /// Segments the ring may have.
     pub ring_segments: usize,
     /// Bytes of a segment.
@@ -95,9 +124,9 @@ impl Supply {
         active: u32,
         spares: Vec<u32>,
     ) -> Self {
-        let mut state = State { active, ..State::default() };
+        let mut state = State { active, first_active: active.max(1), ..State::default() };
         for segment in segments {
-            state.segments.insert(segment.number, Held { bytes: segment.bytes, released: None });
+            state.segments.insert(segment.number, Held::new(segment.bytes));
             if segment.number == active.saturating_add(1) {
                 state.ready = Some(segment);
             }
@@ -147,7 +176,7 @@ impl Supply {
         let bytes = self.options.first_segment_bytes;
         let spare = self.new_spare();
         self.disk.create(FileName::Spare(spare), bytes)?;
-        self.disk.write_at(FileName::Spare(spare), 0, &[&vec![0; in_memory(bytes)]])?;
+        self.disk.zero(FileName::Spare(spare), 0, in_memory(bytes))?;
         self.state().spares.push(spare);
         let segment = self.name_segment(1, bytes)?;
         self.state().active = 1;
@@ -179,7 +208,7 @@ impl Supply {
                 self.disk.sync_directory()?;
             }
         }
-        self.state().segments.insert(number, Held { bytes, released: None });
+        self.state().segments.insert(number, Held::new(bytes));
         Ok(segment)
     }
 
@@ -197,8 +226,19 @@ impl Supply {
         if number >= state.active {
             return;
         }
-        if let Some(held) = state.segments.get_mut(&number) {
+        let state = &mut *state;
+        if let Some(held) = state.segments.get_mut(&number).or_else(|| state.resting.get_mut(&number)) {
             held.released.get_or_insert(position);
+        }
+    }
+
+    /// Notes that a segment is full of records that stay where they are, and does not count for the ring.
+    pub(crate) fn rest(&self, number: u32) {
+        let mut state = self.state();
+        if number < state.active
+            && let Some(held) = state.segments.remove(&number)
+        {
+            state.resting.insert(number, held);
         }
     }
 
@@ -214,7 +254,7 @@ impl Supply {
     }
 
     /// Does one piece of background work: takes back a released segment, prepares the next one,
-    /// or fills a spare. `pause` is called with the number of bytes just filled.
+    /// or fills a spare. `pause` is called with the number of bytes about to be filled.
     pub(crate) fn upkeep(&self, durable: Position, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
         match self.plan(durable) {
             Task::TakeBack(number, bytes) => self.take_back(number, bytes)?,
@@ -234,10 +274,7 @@ impl Supply {
             |number: u32| number < state.covered_below || self.options.has(Planted::ReleaseBeforeSnapshot);
         let settled =
             |position: Position| position <= durable || self.options.has(Planted::ReleaseBeforeDurable);
-        let back = state
-            .segments
-            .iter()
-            .find(|(number, held)| held.released.is_some_and(settled) && covered(**number));
+        let back = state.all().find(|(number, held)| held.released.is_some_and(settled) && covered(**number));
         if let Some((number, held)) = back {
             return Task::TakeBack(*number, held.bytes);
         }
@@ -267,7 +304,9 @@ impl Supply {
             self.disk.remove(FileName::Segment(number))?;
             self.disk.sync_directory()?;
         }
-        self.state().segments.remove(&number);
+        let mut state = self.state();
+        state.segments.remove(&number);
+        state.resting.remove(&number);
         Ok(())
     }
 
@@ -285,14 +324,15 @@ impl Supply {
             Err(error) if error.trouble == Trouble::NoSpace => return Ok(Upkeep::NoSpace),
             other => other?,
         }
-        let zeros = vec![0; FILL_BYTES.min(in_memory(bytes))];
         let mut offset = 0;
         while offset < bytes {
-            let left = in_memory(bytes - offset).min(zeros.len());
-            self.disk.write_at(file, offset, &[zeros.get(..left).unwrap_or_default()])?;
+            let left = in_memory(bytes - offset).min(FILL_BYTES);
+            if !self.state().is_hard_pressed() {
+                pause(if offset == 0 { LEAD_BYTES } else { on_disk(left) });
+            }
+            self.disk.zero(file, offset, left)?;
             self.disk.sync(file)?;
             offset += on_disk(left);
-            pause(on_disk(left));
         }
         self.disk.rename(file, FileName::Spare(spare))?;
         self.disk.sync_directory()?;
@@ -303,17 +343,17 @@ impl Supply {
     pub(crate) fn pressure(&self) -> Pressure {
         let state = self.state();
         let ring = self.options.ring_segments();
-        let short = state.segments.len() + HEADROOM_SEGMENTS > ring;
+        let used = state.segments.len();
+        let short = used + HEADROOM_SEGMENTS > ring;
         let mut live =
             state.segments.iter().filter(|(number, held)| held.released.is_none() && **number < state.active);
         let released = state.segments.values().filter(|held| held.released.is_some()).count();
-        let waiting = state
-            .segments
-            .iter()
-            .any(|(number, held)| held.released.is_some() && *number >= state.covered_below);
+        let waits = |(number, held): (&u32, &Held)| held.released.is_some() && *number >= state.covered_below;
+        let waiting = state.segments.iter().any(waits) || state.disk_short && state.resting.iter().any(waits);
         Pressure {
-            used_segments: state.segments.len(),
-            live_segments: state.segments.len().saturating_sub(released),
+            used_segments: used,
+            live_segments: used.saturating_sub(released),
+            resting_segments: state.resting.len(),
             ring_segments: ring,
             segment_bytes: self.options.segment_bytes,
             evacuate: live.next().filter(|_| short).map(|(number, _)| Region::segment(*number)),
@@ -332,11 +372,11 @@ impl Supply {
 
     /// The numbers of all segments with a name.
     pub(crate) fn numbers(&self) -> Vec<u32> {
-        self.state().segments.keys().copied().collect()
+        self.state().all().map(|(number, _)| *number).collect()
     }
 
-    /// How many segments have a name.
-    pub(crate) fn count(&self) -> usize {
+    /// How many segments count for the ring.
+    pub(crate) fn in_ring(&self) -> usize {
         self.state().segments.len()
     }
 

@@ -94,6 +94,11 @@ impl Disk for MeasuredDisk {
         self.seen(self.disk.write_at(file, offset, parts))
     }
 
+    fn zero(&self, file: FileName, offset: u64, bytes: usize) -> Result<(), DiskError> {
+        self.figures.other_bytes.add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.seen(self.disk.zero(file, offset, bytes))
+    }
+
     fn sync(&self, file: FileName) -> Result<(), DiskError> {
         let begun = Instant::now();
         let outcome = self.seen(self.disk.sync(file));

@@ -8,10 +8,14 @@ use vorrang_log::dice::Dice;
 /// Bytes every payload has: its number and its kind.
 const HEAD_BYTES: usize = 9;
 
+/// Added to its kind, this makes a message of bulk: as long as a record of the log may be, so that few fill a segment.
+pub(crate) const BULK: u8 = 128;
+
 /// The payload of a message. Some are larger than a record of the log, some larger than a batch.
 #[must_use]
 pub(crate) fn write(mail: u64, kind: u8) -> Bytes {
     let length = match mail % 61 {
+        _ if kind & BULK != 0 => 1_900,
         0 if mail.is_multiple_of(2) => 20_000,
         0 => 5_000,
         small => usize::try_from(small % 5).unwrap_or_default() * 30,
@@ -36,7 +40,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<(u64, u8)> {
 /// A message as filters see it.
 #[must_use]
 pub(crate) fn view(kind: u8) -> MapMessage {
-    MapMessage::new().with("kind", i64::from(kind))
+    MapMessage::new().with("kind", i64::from(kind & !BULK))
 }
 
 /// Lets the shard look into stored payloads.

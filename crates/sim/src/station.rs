@@ -148,12 +148,12 @@ impl Station {
         // Both see the same state, and each finds it changed by the other.
         let (chilling, evacuation) = (core.chilling_if_due(), core.evacuation_if_due());
         if let Some(Ok(commands)) = chilling.map(|begun| begun.and_then(Chilling::run)) {
-            core.evacuated(commands);
+            core.chilled(commands);
             done.push("chilling");
         }
-        if let Some(Ok(commands)) = evacuation.map(|begun| begun.and_then(Evacuation::run)) {
-            core.evacuated(commands);
-            done.push("evacuation");
+        if let Some(Ok(evacuated)) = evacuation.map(|begun| begun.and_then(Evacuation::run)) {
+            done.push(if evacuated.rests() { "resting" } else { "evacuation" });
+            core.evacuated(evacuated);
         }
         done
     }

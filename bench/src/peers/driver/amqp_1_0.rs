@@ -31,7 +31,7 @@ pub(crate) struct AmqpSender {
 impl AmqpSender {
     pub(crate) fn connect(port: u16, address: &str) -> Result<AmqpSender> {
         let mut wire = Wire::connect(&format!("127.0.0.1:{port}"))?;
-        let (link, _) = wire.attach(address, Role::Sender)?;
+        let link = wire.attach(address, Role::Sender)?;
         Ok(AmqpSender { wire, link, sent: 0, first: None, payload: Vec::new(), patience: Duration::ZERO })
     }
 }
@@ -101,7 +101,7 @@ pub(crate) struct AmqpReceiver {
 impl AmqpReceiver {
     pub(crate) fn connect(port: u16, address: &str, prefetch: u32) -> Result<AmqpReceiver> {
         let mut wire = Wire::connect(&format!("127.0.0.1:{port}"))?;
-        let (link, answer) = wire.attach(address, Role::Receiver)?;
+        let (link, answer) = wire.attach_answered(address, Role::Receiver)?;
         let confirmed = answer.rcv_settle_mode == Some(ReceiverSettleMode::Second);
         Ok(AmqpReceiver { wire, link, confirmed, prefetch, held: 0, settled: 0, patience: Duration::ZERO })
     }

@@ -10,7 +10,7 @@
 
 use super::cold::Index;
 use super::evacuation::{Tenant, runs};
-use super::extents;
+use super::outside;
 use std::collections::BTreeSet;
 use vorrang_engine::{Command, Fact, FrozenState, MailboxId, State};
 use vorrang_log::extent::{Error, ExtentWriter};
@@ -34,7 +34,7 @@ impl Chilling {
         let mut index = Index::default();
         let commands = runs(&self.waiting(), self.writer.region(), &mut index);
         if !commands.is_empty() {
-            self.writer.finish(index.as_bytes(), &extents::summary(0))?;
+            self.writer.finish(index.as_bytes(), &outside::summary(0))?;
         }
         Ok(commands)
     }

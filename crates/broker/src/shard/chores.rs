@@ -2,6 +2,7 @@
 //! thread of its own.
 
 use super::core::Core;
+use super::evacuation::Evacuated;
 use super::inbox::Inbox;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ type Work<T, E> = Option<JoinHandle<Result<T, E>>>;
 pub(super) struct Chores {
     inbox: Arc<Inbox>,
     snapshot: Work<(), snapshot::Error>,
-    evacuation: Work<Vec<Command>, extent::Error>,
+    evacuation: Work<Evacuated, extent::Error>,
     chilling: Work<Vec<Command>, extent::Error>,
     /// Whether nothing should be waited for any more.
     over: Arc<AtomicBool>,
@@ -32,12 +33,15 @@ impl Chores {
 
     /// Takes in what was finished, and begins what is due.
     pub(super) fn look_after(&mut self, core: &mut Core) {
-        for work in [&mut self.evacuation, &mut self.chilling] {
-            match finished(work) {
-                Some(Ok(commands)) => core.evacuated(commands),
-                Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
-                None => {}
-            }
+        match finished(&mut self.evacuation) {
+            Some(Ok(evacuated)) => core.evacuated(evacuated),
+            Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
+            None => {}
+        }
+        match finished(&mut self.chilling) {
+            Some(Ok(commands)) => core.chilled(commands),
+            Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
+            None => {}
         }
         if let Some(Err(error)) = finished(&mut self.snapshot) {
             stop_unless_full(core, snapshot_trouble(&error), &error);

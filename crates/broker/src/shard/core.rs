@@ -16,10 +16,10 @@ mod telling;
 mod upkeep;
 
 use super::chilling::Heat;
-use super::extents::Extents;
 use super::faults::Faults;
 use super::hold::Hold;
 use super::keys::Keys;
+use super::outside::Outside;
 use super::payload::{Decode, PayloadReader, Source};
 use super::peer::{Peer, PeerId};
 use super::recent::{Body, Recent};
@@ -123,7 +123,7 @@ pub struct Core {
     batch_bytes_max: usize,
     /// The oldest segment emptied last, and when: what could not be moved is not tried at once again.
     evacuated: Option<(Region, Timestamp)>,
-    extents: Extents,
+    outside: Outside,
     heat: Heat,
     snapshots: Schedule,
     /// When the last snapshot was begun.
@@ -171,7 +171,7 @@ impl Core {
             cold: Vec::new(),
             own: VecDeque::new(),
             evacuated: None,
-            extents: Extents::default(),
+            outside: Outside::default(),
             heat: Heat::default(),
             record_bytes_max,
             batch_bytes_max,

@@ -6,14 +6,17 @@
 //! level and place in the lane, into an extent. After that their records point there, and long stretches
 //! of plain waiting messages leave memory altogether; the extent's index knows them.
 //!
+//! Where the messages of a lane already lie close together, nothing is gained by that: such a segment [rests](super::resting).
+//!
 //! This happens beside the shard, on a frozen state. What has changed meanwhile the engine finds out by
 //! itself: a message that is gone or has moved is left alone.
 
 use super::cold::Index;
-use super::extents;
+use super::outside;
 use super::payload::PayloadReader;
 use super::recent::Body;
 use super::regions::{counted, named, region_of};
+use super::resting::{Census, Resting};
 use crate::journal::record;
 use std::collections::BTreeSet;
 use vorrang_engine::command::{Chill, Rehouse, Relocation};
@@ -37,6 +40,9 @@ pub struct Evacuation {
     pub(super) frozen: FrozenState,
     /// The segments to be emptied, or the extent.
     pub(super) regions: BTreeSet<Region>,
+    /// Those of them that may stay as they are, and how long a segment is.
+    pub(super) may_rest: BTreeSet<Region>,
+    pub(super) segment_bytes: u64,
     /// Segments that large messages end in which begin in one of those.
     pub(super) spanned: BTreeSet<Region>,
     pub(super) reader: PayloadReader,
@@ -46,6 +52,15 @@ pub struct Evacuation {
     /// More than this is not worth moving.
     pub(super) bytes_max: u64,
     pub(super) pace: Pace,
+}
+
+/// What came of an evacuation.
+#[derive(Debug, Default)]
+pub struct Evacuated {
+    /// What is to be done now that the copies are safe.
+    pub commands: Vec<Command>,
+    /// Segments that rest, and how many messages each has when it is full.
+    pub(super) resting: Vec<(Region, u64)>,
 }
 
 /// A message to be moved.
@@ -69,10 +84,23 @@ struct Household {
 /// Where payloads were copied to: copies of one message share their payload.
 type Copies = hashbrown::HashMap<Location, Location, foldhash::fast::FixedState>;
 
+impl Evacuated {
+    /// Whether segments stay as they are.
+    pub fn rests(&self) -> bool {
+        !self.resting.is_empty()
+    }
+}
+
 impl Evacuation {
     /// Copies the messages, and says what is to be done once they are safe. Nothing if there were none.
-    pub fn run(mut self) -> Result<Vec<Command>, Error> {
-        let Household { mut tenants, runs: old_runs } = self.household();
+    pub fn run(self) -> Result<Evacuated, Error> {
+        let resting = Census::of(&self.frozen, &self.may_rest).resting(self.segment_bytes);
+        let commands = self.empty(&resting)?;
+        Ok(Evacuated { commands, resting: resting.segments })
+    }
+
+    fn empty(mut self, resting: &Resting) -> Result<Vec<Command>, Error> {
+        let Household { mut tenants, runs: old_runs } = self.household(resting);
         let bytes: u64 = tenants.iter().map(|tenant| u64::from(tenant.record.size)).sum();
         let in_runs: u64 = old_runs.iter().map(|(run, _)| run.bytes).sum();
         if bytes.saturating_add(in_runs) > self.bytes_max {
@@ -102,7 +130,7 @@ impl Evacuation {
                 commands.push(Command::Rehouse(rehouse));
             }
         }
-        self.writer.finish(index.as_bytes(), &extents::summary(messages))?;
+        self.writer.finish(index.as_bytes(), &outside::summary(messages))?;
         Ok(commands)
     }
 
@@ -136,17 +164,18 @@ impl Evacuation {
         Ok((left > 0).then_some(Rehouse { run, consumed, left, to, region }))
     }
 
-    /// Who is to move: everybody in the regions, and on the way whoever already lies in an extent but
+    /// Who is to move: everybody in the regions but those who stay where they lie close together, and on the way whoever already lies in an extent but
     /// would part a stretch that could leave memory.
-    fn household(&self) -> Household {
+    fn household(&self, resting: &Resting) -> Household {
         let large = self.record_bytes_max / 2;
         let Household { mut tenants, mut runs } = Household::default();
         let mut walk = Walk::default();
         self.frozen.facts().for_each(|fact| match fact {
             Fact::RestoredRun(run) => {
-                walk.pass_run((run.mailbox, run.level), &mut tenants);
-                let here = |(region, _): &(_, u32)| self.regions.contains(&named(*region));
-                if run.regions.iter().any(here) {
+                let lane = (run.mailbox, run.level);
+                walk.pass_run(lane, &mut tenants);
+                let moves = |region| self.regions.contains(&region) && !resting.stays(region, lane);
+                if run.regions.iter().any(|(region, _)| moves(named(*region))) {
                     runs.push((run, None));
                 }
             }
@@ -158,7 +187,9 @@ impl Evacuation {
             Fact::RestoredMessage(message) => {
                 let region = region_of(message.location);
                 let is_large = usize::try_from(message.size).is_ok_and(|size| size >= large);
-                let moves = self.regions.contains(&region) || (is_large && self.spanned.contains(&region));
+                let stays = resting.stays(region, (message.arrival.mailbox, message.arrival.level));
+                let moves =
+                    self.regions.contains(&region) && !stays || is_large && self.spanned.contains(&region);
                 walk.pass(&message, moves, region.is_extent(), &mut tenants);
             }
             _ => {}

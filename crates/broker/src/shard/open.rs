@@ -145,6 +145,7 @@ pub fn open(
     let writer = Writer::new(log, log_limits, regions);
     let keys = Arc::new(Keys::new(&keys, state.catalogue()));
     let mut core = Core::new(state, writer, decode, keys, snapshots, wall);
+    core.rest_again();
     core.announce(seed)?;
     Ok((core, findings))
 }

@@ -64,6 +64,11 @@ impl Regions {
         self.spans.iter().filter(|(last, first)| touches(**first, **last)).map(|(last, _)| *last).collect()
     }
 
+    /// Whether a large message crosses a bound of this region.
+    pub(super) fn is_crossed(&self, region: Region) -> bool {
+        self.spans.iter().any(|(last, first)| *first <= region && region <= *last)
+    }
+
     /// Notes that these regions may have nothing in them.
     pub(super) fn suspect(&mut self, regions: impl IntoIterator<Item = Region>) {
         self.candidates.extend(regions);

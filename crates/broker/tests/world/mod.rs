@@ -171,8 +171,8 @@ impl World {
     /// Empties old segments if the ring runs short, as far as the disk lets it.
     pub fn evacuate(&mut self) -> bool {
         let Some(Ok(evacuation)) = self.core.evacuation_if_due() else { return false };
-        if let Ok(commands) = evacuation.run() {
-            self.core.evacuated(commands);
+        if let Ok(evacuated) = evacuation.run() {
+            self.core.evacuated(evacuated);
         }
         true
     }
@@ -181,7 +181,7 @@ impl World {
     pub fn chill(&mut self) -> bool {
         let Some(Ok(chilling)) = self.core.chilling_if_due() else { return false };
         if let Ok(commands) = chilling.run() {
-            self.core.evacuated(commands);
+            self.core.chilled(commands);
         }
         true
     }

@@ -16,6 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Descriptors kept open; beyond this the least recently opened is closed.
 const OPEN_FILES_MAX: usize = 256;
 
+/// What writes past the system's cache have to be aligned to: the largest block of common devices.
+const DIRECT_BYTES: usize = 4096;
+/// Zeros at hand; longer stretches are made of them.
+const ZERO_BYTES: usize = 64 << 10;
+
 /// The files of one data directory.
 #[derive(Debug)]
 pub struct RealDisk {
@@ -80,6 +85,12 @@ impl RealDisk {
         let descriptor = fs::openat(&self.directory, file.to_string(), flags, Mode::empty())
             .map_err(|error| self.trouble("open", file, error))?;
         Ok(open.keep(file, descriptor))
+    }
+
+    /// A descriptor of its own for writes past the system's cache; none where the file system has no such thing.
+    fn direct(&self, file: FileName) -> Option<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::DIRECT;
+        fs::openat(&self.directory, file.to_string(), flags, Mode::empty()).ok()
     }
 
     fn close(&self, file: FileName) {
@@ -207,6 +218,23 @@ impl Disk for RealDisk {
         Ok(())
     }
 
+    fn zero(&self, file: FileName, offset: u64, bytes: usize) -> Result<(), DiskError> {
+        let zeros = vec![0; ZERO_BYTES + DIRECT_BYTES];
+        let start = zeros.as_ptr().align_offset(DIRECT_BYTES);
+        let aligned = zeros.get(start..).and_then(|rest| rest.get(..ZERO_BYTES)).unwrap_or_default();
+        let parts: Vec<&[u8]> = (0..bytes)
+            .step_by(ZERO_BYTES)
+            .map(|from| aligned.get(..bytes.saturating_sub(from).min(ZERO_BYTES)).unwrap_or_default())
+            .collect();
+        let slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let written = self.direct(file).map(|descriptor| rustix::io::pwritev(&descriptor, &slices, offset));
+        if matches!(written, Some(Ok(count)) if count == bytes) {
+            return Ok(());
+        }
+        // Whatever was in the way, the usual path meets it again, and names it.
+        self.write_at(file, offset, &parts)
+    }
+
     fn sync(&self, file: FileName) -> Result<(), DiskError> {
         let descriptor = self.file(file)?;
         fs::fdatasync(&*descriptor).map_err(|error| self.trouble("sync", file, error))
@@ -291,6 +319,28 @@ mod tests {
         disk.remove(FileName::Segment(1)).unwrap();
         assert_eq!(disk.len(FileName::Segment(1)).unwrap_err().trouble, Trouble::Missing);
         assert!(disk.free_bytes().unwrap() > 0);
+    }
+
+    #[test]
+    fn zeros_take_the_place_of_what_was_there_whatever_their_length() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(directory.path()).unwrap();
+        let file = FileName::Spare(1);
+        // Two that can go past the cache, two that cannot.
+        for (offset, bytes) in [(4_096, 8_192), (0, 139_264), (4_096, 100), (1, 70_000)] {
+            disk.create(file, 0).unwrap();
+            disk.write_at(file, 0, &[&vec![7; 147_456]]).unwrap();
+            disk.zero(file, offset, bytes).unwrap();
+            disk.sync(file).unwrap();
+            let mut content = vec![9; 147_456];
+            assert_eq!(disk.read_at(file, 0, &mut content).unwrap(), content.len());
+            let first = usize::try_from(offset).unwrap();
+            for (place, byte) in content.into_iter().enumerate() {
+                let expected = if (first..first + bytes).contains(&place) { 0 } else { 7 };
+                assert_eq!(byte, expected, "{offset} {bytes}: at {place}");
+            }
+            disk.remove(file).unwrap();
+        }
     }
 
     #[test]

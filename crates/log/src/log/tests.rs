@@ -355,6 +355,55 @@ fn under_pressure_the_oldest_segment_is_named() {
 }
 
 #[test]
+fn a_segment_that_rests_leaves_its_place_in_the_ring_and_is_read_and_released_like_any_other() {
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    let kept = put(&mut log, &[b"kept"])[0];
+    let fill = |log: &mut Log| {
+        while log.pressure().evacuate.is_none() {
+            put(log, &[&[1; 2000]]);
+            log.flush().unwrap();
+            log.upkeep();
+        }
+    };
+    fill(&mut log);
+    let full = log.pressure();
+    for number in 1..=5 {
+        log.rest(Region::segment(number));
+    }
+    let rested = log.pressure();
+    assert_eq!((rested.used_segments, rested.resting_segments), (full.used_segments - 5, 5));
+    assert_eq!(rested.evacuate, None, "there is room again");
+    fill(&mut log);
+    assert_eq!(log.pressure().evacuate, Some(Region::segment(6)));
+    assert_eq!(log.regions().len(), full.used_segments + 5);
+    assert_eq!(log.reader().read(kept, 4).unwrap().payload.as_ref(), b"kept");
+
+    // One that is released waits for a snapshot to cover it, as others do.
+    log.release(Region::segment(1));
+    log.flush().unwrap();
+    log.upkeep();
+    assert!(log.regions().contains(&Region::segment(1)));
+    for _ in 0..2 {
+        put(&mut log, &[b"later"]);
+        log.flush().unwrap();
+        let mut snapshot = log.snapshot(Pace::UNLIMITED).unwrap();
+        snapshot.write(b"state").unwrap();
+        snapshot.finish().unwrap();
+    }
+    log.upkeep();
+    assert!(!log.regions().contains(&Region::segment(1)));
+    assert_eq!(log.pressure().resting_segments, 4);
+
+    // One that is written to does not rest, nor one that is not there, nor an extent.
+    let active = log.regions().into_iter().max().unwrap();
+    for region in [active, Region::segment(1), Region::extent(2)] {
+        log.rest(region);
+    }
+    assert_eq!(log.pressure().resting_segments, 4);
+}
+
+#[test]
 fn threads_commit_notify_and_end_with_the_log() {
     let directory = tempfile::tempdir().unwrap();
     let (sender, notices) = mpsc::channel();

@@ -143,6 +143,7 @@ mod tests {
             ring: Pressure {
                 used_segments: 1,
                 live_segments: 1,
+                resting_segments: 0,
                 ring_segments: 9,
                 segment_bytes: 1,
                 evacuate: None,

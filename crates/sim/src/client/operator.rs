@@ -1,5 +1,6 @@
 //! Operators: entities that come and go beside those the promises are about.
 
+use super::send::Manner;
 use super::{Client, Scene};
 use crate::history::Call;
 use crate::topology::{KINDS, Kind};
@@ -45,7 +46,7 @@ impl Client {
                 return self.ask(scene, operation, Call::DeleteMessages);
             }
             _ => {
-                let (mail, message) = self.compose(scene, Kind::Plain, 0, Vec::new(), true);
+                let (mail, message) = self.compose(scene, Kind::Plain, 0, Vec::new(), Manner::Plain);
                 let operation = Operation::Send {
                     entity,
                     via: None,

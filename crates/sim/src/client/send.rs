@@ -12,6 +12,8 @@ use vorrang_engine::{EntityId, Incoming, Span, Text};
 
 /// Message ids in use: few, so that there are duplicates.
 const IDS: u64 = 12;
+/// Messages of bulk sent at once: more than a segment holds.
+const BULK: u64 = 30;
 /// Sessions in use.
 const SESSIONS: u64 = 4;
 
@@ -20,8 +22,22 @@ fn text(words: &str) -> Option<Text> {
     Text::from_utf8(Bytes::copy_from_slice(words.as_bytes())).ok()
 }
 
+/// What a message may be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Whatever the dice say.
+    Any,
+    /// For now and for ever.
+    Plain,
+    /// The same, long, and of the usual level: one lane with a stretch of the log to itself.
+    Bulk,
+}
+
 impl Client {
     pub(super) fn send_something(&mut self, scene: &mut Scene<'_>) {
+        if self.chance(60) {
+            return self.send_in(scene, Kind::Plain, BULK, None, Manner::Bulk);
+        }
         if self.chance(6) && !self.scheduled.is_empty() {
             let (entity, sequence, mail) = self.scheduled.swap_remove(self.dice.index(self.scheduled.len()));
             let operation = Operation::Cancel { entity, sequences: vec![sequence] };
@@ -50,13 +66,25 @@ impl Client {
         count: u64,
         transaction: Option<u128>,
     ) {
+        let manner = if transaction.is_some() { Manner::Plain } else { Manner::Any };
+        self.send_in(scene, kind, count, transaction, manner);
+    }
+
+    fn send_in(
+        &mut self,
+        scene: &mut Scene<'_>,
+        kind: Kind,
+        count: u64,
+        transaction: Option<u128>,
+        manner: Manner,
+    ) {
         let entity = scene.topology.of(kind);
         let mut mails = Vec::new();
         let mut messages = SmallVec::new();
         for _ in 0..count {
             let of = u8::from(self.chance(2));
             let targets = scene.topology.targets(kind, of);
-            let (mail, message) = self.compose(scene, kind, of, targets, transaction.is_some());
+            let (mail, message) = self.compose(scene, kind, of, targets, manner);
             if scene.history.mails.get(&mail).is_some_and(|mail| mail.scheduled.is_some()) {
                 self.sleeping.insert(mail, entity);
             }
@@ -76,9 +104,14 @@ impl Client {
         kind: Kind,
         of: u8,
         targets: Vec<EntityId>,
-        plain: bool,
+        manner: Manner,
     ) -> (u64, Incoming) {
-        let level = if self.chance(2) { 4 } else { u8::try_from(self.dice.below(10)).unwrap_or(4) };
+        let plain = manner != Manner::Any;
+        let level = if manner == Manner::Bulk || self.chance(2) {
+            4
+        } else {
+            u8::try_from(self.dice.below(10)).unwrap_or(4)
+        };
         let later = !plain && kind != Kind::Unique && self.chance(5);
         let mortal = match kind {
             Kind::Expiring => true,
@@ -95,7 +128,8 @@ impl Client {
             scheduled: later.then(|| scene.now.after(Span(1 + self.dice.below(30_000)))),
         };
         let number = scene.register(mail.clone());
-        let mut message = Incoming::new(payload::write(number, of), Arc::new(payload::view(of)));
+        let look = if manner == Manner::Bulk { of | payload::BULK } else { of };
+        let mut message = Incoming::new(payload::write(number, look), Arc::new(payload::view(look)));
         message.message_id = mail.message_id.and_then(|id| text(&format!("id-{id}")));
         message.session_id = mail.session.as_deref().and_then(text);
         message.priority = (level != 4).then_some(level);

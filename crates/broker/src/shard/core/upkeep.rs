@@ -3,8 +3,9 @@
 use super::Core;
 use crate::api::Condition;
 use crate::shard::chilling::Chilling;
-use crate::shard::evacuation::Evacuation;
+use crate::shard::evacuation::{Evacuated, Evacuation};
 use crate::shard::regions::counted;
+use crate::shard::resting::Census;
 use crate::shard::snapshot::{Snapshot, Unfinished};
 use std::collections::BTreeSet;
 use vorrang_engine::{Command, Span};
@@ -97,16 +98,22 @@ impl Core {
         if self.over.is_some() || !self.own.is_empty() {
             return None;
         }
-        let (regions, bytes_max) = self
-            .segments_to_empty()
-            .map(|segments| (segments, u64::MAX))
-            .or_else(|| self.sparse_segment_to_empty())
-            .or_else(|| Some((self.extent_to_empty()?, u64::MAX)))?;
+        let mut may_rest = BTreeSet::new();
+        let (regions, bytes_max) = if let Some(segments) = self.segments_to_empty() {
+            may_rest
+                .extend(segments.iter().copied().filter(|region| !self.writer.regions().is_crossed(*region)));
+            (segments, u64::MAX)
+        } else {
+            self.sparse_segment_to_empty().or_else(|| Some((self.outsider_to_empty()?, u64::MAX)))?
+        };
+        let segment_bytes = self.writer.log().pressure().segment_bytes;
         let (reader, pace) = (self.reader.clone(), self.evacuation_pace());
         let begun = self.writer.log().extent().map(|writer| Evacuation {
             frozen: self.state.freeze(),
             spanned: self.writer.regions().spanning(&regions),
             regions,
+            may_rest,
+            segment_bytes,
             reader,
             sweep: Sweep::default(),
             writer,
@@ -145,7 +152,7 @@ impl Core {
         }
         self.evacuated = Some((oldest, self.now));
         let segments = (oldest.number()..).map(Region::segment).take(SEGMENTS_AT_ONCE);
-        Some(segments.filter(|segment| *segment < durable).collect())
+        Some(segments.filter(|segment| *segment < durable && !self.outside.has(*segment)).collect())
     }
 
     /// When the disk is full, the segment with the fewest messages, and how much it may hold: moving them gives the
@@ -176,19 +183,19 @@ impl Core {
         self.evacuated.is_some_and(|(last, at)| last == region && self.now.since(at) < EVACUATION_PAUSE)
     }
 
-    fn extent_to_empty(&mut self) -> Option<BTreeSet<Region>> {
-        if !self.extents.is_due(self.now) {
+    /// An extent, or a segment that rests, of which too much is dead.
+    fn outsider_to_empty(&mut self) -> Option<BTreeSet<Region>> {
+        if !self.outside.is_due(self.now) {
             return None;
         }
         let mut there = self.writer.log().regions();
-        there.retain(|region| region.is_extent());
         there.sort_unstable();
         let reader = &self.reader;
-        self.extents.meet(&there, |region| reader.footer(region));
+        self.outside.meet(&there, |region| reader.footer(region));
         let state = &self.state;
         let slack = self.writer.log().pressure().segment_bytes;
-        let extent = self.extents.to_empty(slack, |region| state.region_count(counted(region)))?;
-        Some(BTreeSet::from([extent]))
+        let region = self.outside.to_empty(slack, |region| state.region_count(counted(region)))?;
+        Some(BTreeSet::from([region]))
     }
 
     /// The oldest segment with messages in it, if it should be emptied: half the ring is taken by segments
@@ -202,13 +209,49 @@ impl Core {
         if pressure.evacuate.is_some() || pressure.live_segments <= pressure.ring_segments / 2 {
             return pressure.evacuate;
         }
-        let segments = log.regions().into_iter().filter(|region| !region.is_extent());
+        let segments = log.regions().into_iter().filter(|region| !self.outside.has(*region));
         segments.filter(|region| self.state.region_count(counted(*region)) > 0).min()
     }
 
-    /// Takes over what an evacuation or a chilling found to do.
-    pub fn evacuated(&mut self, commands: Vec<Command>) {
+    /// Takes over what an evacuation found to do.
+    pub fn evacuated(&mut self, evacuated: Evacuated) {
+        self.own.extend(evacuated.commands);
+        for (segment, messages) in evacuated.resting {
+            self.rest(segment, messages);
+        }
+    }
+
+    /// Takes over what a chilling found to do.
+    pub fn chilled(&mut self, commands: Vec<Command>) {
         self.own.extend(commands);
+    }
+
+    fn rest(&mut self, segment: Region, messages: u64) {
+        let log = self.writer.log();
+        log.rest(segment);
+        self.outside.rest(segment, messages, log.pressure().segment_bytes);
+    }
+
+    /// After a start: old segments with messages in them go on resting, if there are more of them than fit into the ring.
+    /// Which of them did is not written down. One that did not, because messages lie scattered in it, is among them, and
+    /// is emptied once enough of it is dead.
+    pub(in crate::shard) fn rest_again(&mut self) {
+        let pressure = self.writer.log().pressure();
+        if pressure.live_segments <= pressure.ring_segments / 2 {
+            return;
+        }
+        let (state, regions) = (&self.state, self.writer.regions());
+        let mut segments: BTreeSet<Region> = self.writer.log().regions().into_iter().collect();
+        segments.retain(|region| {
+            !region.is_extent() && state.region_count(counted(*region)) > 0 && !regions.is_crossed(*region)
+        });
+        for _ in 0..pressure.ring_segments / 4 {
+            segments.pop_last();
+        }
+        let census = Census::of(&state.freeze(), &segments);
+        for segment in segments {
+            self.rest(segment, census.messages_if_full(segment, pressure.segment_bytes));
+        }
     }
 
     /// Brings records of runs back to memory.

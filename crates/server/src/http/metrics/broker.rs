@@ -34,7 +34,7 @@ pub(super) fn shard(text: &mut Text, site: &Site, condition: &Condition, now: Ti
     let segment = float(condition.ring.segment_bytes);
     let (inbox, inbox_max) = site.broker.filling();
     let room = if condition.room.is_ok() { 1.0 } else { 0.0 };
-    let gauges: [(&'static str, &str, f64); 14] = [
+    let gauges: [(&'static str, &str, f64); 15] = [
         (
             "vorrang_log_ring_bytes",
             "Bytes of the log's ring in use.",
@@ -49,6 +49,11 @@ pub(super) fn shard(text: &mut Text, site: &Site, condition: &Condition, now: Ti
             "vorrang_log_extents",
             "Files with messages that were moved out of the ring.",
             wide(condition.extents),
+        ),
+        (
+            "vorrang_log_resting_bytes",
+            "Bytes of segments full of waiting messages that stay in place, outside the ring.",
+            wide(condition.ring.resting_segments) * segment,
         ),
         (
             "vorrang_snapshot_age_seconds",

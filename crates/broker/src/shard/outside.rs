@@ -1,8 +1,8 @@
-//! How much of the extents is still alive.
+//! How much is still alive of what lies outside the ring: extents, and segments that rest.
 //!
-//! An extent is given back when nothing in it lives any more. Messages leave in the order of their levels,
-//! not in the order they lie in, so many extents could stay for a few survivors each. When what is dead
-//! outweighs its share, the survivors of the extent with the most of it move to a new one.
+//! A file is given back when nothing in it lives any more. Messages leave in the order of their levels,
+//! not in the order they lie in, so many files could stay for a few survivors each. When what is dead
+//! outweighs its share, the survivors of the file with the most of it move to a new extent.
 
 use std::collections::BTreeMap;
 use vorrang_engine::{Span, Timestamp};
@@ -15,14 +15,14 @@ const LOOK_EVERY: Span = Span::seconds(1);
 /// gain less.
 const DEAD_PART: u64 = 4;
 
-/// What is known of the extents there are.
+/// What is known of the files outside the ring.
 #[derive(Debug, Default)]
-pub(super) struct Extents {
+pub(super) struct Outside {
     known: BTreeMap<Region, Known>,
     looked: Timestamp,
 }
 
-/// An extent as it was written.
+/// A file as it was written.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     /// How many messages went into it; none if it does not say, and is let be.
@@ -35,7 +35,7 @@ pub(super) fn summary(messages: usize) -> [u8; 4] {
     u32::try_from(messages).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-impl Extents {
+impl Outside {
     /// Whether it is time to look again; from now on it is not for a while.
     pub(super) fn is_due(&mut self, now: Timestamp) -> bool {
         let due = now.since(self.looked) >= LOOK_EVERY;
@@ -45,15 +45,25 @@ impl Extents {
         due
     }
 
-    /// Takes note of which extents there are; `footer` tells of those not known yet.
+    /// Takes note of a segment that rests: how many messages it has when it is full, and its length.
+    pub(super) fn rest(&mut self, segment: Region, messages: u64, bytes: u64) {
+        self.known.insert(segment, Known { messages: Some(messages), bytes });
+    }
+
+    /// Whether a region is outside the ring.
+    pub(super) fn has(&self, region: Region) -> bool {
+        region.is_extent() || self.known.contains_key(&region)
+    }
+
+    /// Takes note of which regions there are; `footer` tells of extents not known yet.
     pub(super) fn meet(&mut self, there: &[Region], footer: impl Fn(Region) -> Option<Footer>) {
         self.known.retain(|region, _| there.binary_search(region).is_ok());
-        for region in there {
+        for region in there.iter().filter(|region| region.is_extent()) {
             self.known.entry(*region).or_insert_with(|| footer(*region).map_or(Known::SILENT, Known::from));
         }
     }
 
-    /// The extent to empty, if too much of them all is dead; `living` tells how many messages live in one.
+    /// The file to empty, if too much of them all is dead; `living` tells how many messages live in one.
     /// Less than `slack` is not worth the while.
     pub(super) fn to_empty(&self, slack: u64, living: impl Fn(Region) -> u64) -> Option<Region> {
         let alive = |region: &Region, known: &Known| -> Option<u64> {
@@ -92,19 +102,19 @@ impl From<Footer> for Known {
 mod tests {
     use super::*;
 
-    fn extents(sizes: &[(u32, Option<u64>, u64)]) -> Extents {
+    fn outside(sizes: &[(u32, Option<u64>, u64)]) -> Outside {
         let known = sizes
             .iter()
             .map(|(number, messages, bytes)| {
                 (Region::extent(*number), Known { messages: *messages, bytes: *bytes })
             })
             .collect();
-        Extents { known, looked: Timestamp::default() }
+        Outside { known, looked: Timestamp::default() }
     }
 
     #[test]
     fn the_extent_with_the_most_dead_bytes_is_emptied_once_a_quarter_is_dead() {
-        let extents = extents(&[(1, Some(100), 1_000), (2, Some(100), 1_000), (3, None, 9_000)]);
+        let outside = outside(&[(1, Some(100), 1_000), (2, Some(100), 1_000), (3, None, 9_000)]);
         let cases = [
             ("all alive", [100, 100], 0, None),
             ("a fifth dead", [80, 80], 0, None),
@@ -119,15 +129,31 @@ mod tests {
                 2 => living[1],
                 _ => 0,
             };
-            assert_eq!(extents.to_empty(slack, living), expected.map(Region::extent), "{case}");
+            assert_eq!(outside.to_empty(slack, living), expected.map(Region::extent), "{case}");
         }
     }
 
     #[test]
+    fn a_segment_that_rests_is_looked_at_like_an_extent_until_it_is_gone() {
+        let mut outside = outside(&[(1, Some(100), 1_000)]);
+        let (extent, segment) = (Region::extent(1), Region::segment(5));
+        assert!(outside.has(extent) && !outside.has(segment));
+        outside.rest(segment, 100, 1_000);
+        let living = |region: Region| if region == segment { 40 } else { 100 };
+        assert_eq!(outside.to_empty(0, living), Some(segment));
+        let mut there = vec![Region::segment(4), segment, extent];
+        there.sort_unstable();
+        outside.meet(&there, |_| None);
+        assert!(outside.has(segment) && !outside.has(Region::segment(4)));
+        outside.meet(&[extent], |_| None);
+        assert!(!outside.has(segment));
+    }
+
+    #[test]
     fn looking_has_its_time() {
-        let mut extents = Extents::default();
+        let mut outside = Outside::default();
         let seen: Vec<bool> =
-            [5_000, 5_001, 5_999, 6_000].into_iter().map(|at| extents.is_due(Timestamp(at))).collect();
+            [5_000, 5_001, 5_999, 6_000].into_iter().map(|at| outside.is_due(Timestamp(at))).collect();
         assert_eq!(seen, [true, false, false, true]);
     }
 }
