@@ -17,7 +17,7 @@ use vorrang_broker::api::{Answer, Event, Operation, Received, Refused, Request, 
 use vorrang_broker::shard::{Body, Item};
 use vorrang_engine::command::ReceiveMode;
 use vorrang_engine::message::{PropertyChange, PropertyValue};
-use vorrang_engine::{Delivery, EntityId, Overlay, Reply, Span, Timestamp};
+use vorrang_engine::{Delivery, EntityId, Fact, Overlay, Reply, Span, Timestamp};
 use vorrang_filter::Value;
 use vorrang_log::dice::Dice;
 use vorrang_log::disk::Fault;
@@ -524,14 +524,15 @@ impl World {
         }
     }
 
-    /// A delivery as the history has it. None if its bytes cannot be read because the disk is in trouble.
+    /// A delivery as the history has it. None if its bytes cannot be read because the disk is in trouble, or because the
+    /// message was moved while the delivery was on its way: then it is given back.
     fn see(&self, delivery: &Delivery, body: Option<&Body>, deferred: bool) -> Option<Seen> {
         let read = || {
             let reader = self.station.core()?.reader();
             reader.read(delivery.location, delivery.size).ok()
         };
         let body = body.cloned().or_else(read);
-        if body.is_none() && self.disk_troubled {
+        if body.is_none() && (self.disk_troubled || self.has_moved(delivery)) {
             return None;
         }
         let mail = body.and_then(|body| payload::read(&body.bytes)).map(|(mail, _)| mail);
@@ -545,6 +546,18 @@ impl World {
             lock: delivery.token.zip(delivery.locked_until),
             reason: delivery.overlay.as_deref().and_then(dead_letter_reason),
             deferred,
+        })
+    }
+
+    fn has_moved(&self, delivery: &Delivery) -> bool {
+        let Some(core) = self.station.core() else { return false };
+        core.state().freeze().facts().any(|fact| match fact {
+            Fact::RestoredMessage(message) => {
+                let arrival = &message.arrival;
+                (arrival.mailbox, arrival.sequence) == (delivery.mailbox, delivery.sequence)
+                    && message.location != delivery.location
+            }
+            _ => false,
         })
     }
 

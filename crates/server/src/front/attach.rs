@@ -372,6 +372,8 @@ impl Door {
             sent: 0,
             origins: std::collections::BTreeMap::new(),
             held: std::collections::VecDeque::new(),
+            draining: false,
+            missed: None,
         };
         let reply = AttachReply { source, properties, ..AttachReply::default() };
         self.accept(link, attach, Role::Receiver(Box::new(receiver)), reply);

@@ -10,7 +10,7 @@ use vorrang_broker::access::Scope;
 use vorrang_broker::api::Link;
 use vorrang_broker::shard::Body;
 use vorrang_engine::message::Delivery;
-use vorrang_engine::{EntityId, LockToken, MailboxId, SessionId as GroupId, TransactionId};
+use vorrang_engine::{EntityId, Location, LockToken, MailboxId, SessionId as GroupId, TransactionId};
 
 use crate::registry::{ClientLink, LinkKind};
 
@@ -110,6 +110,10 @@ pub(super) struct Receiver {
     pub(super) origins: BTreeMap<LockToken, MailboxId>,
     /// What could not be written yet because the peer's window is closed, in order.
     pub(super) held: VecDeque<Held>,
+    /// Whether the peer wants its credit used up or given up.
+    pub(super) draining: bool,
+    /// Where the last message was said to lie that could not be read there.
+    pub(super) missed: Option<Location>,
 }
 
 impl Receiver {

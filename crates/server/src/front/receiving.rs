@@ -24,6 +24,7 @@ impl Door {
     pub(super) fn credit(&mut self, link: LinkId, credit: u32, drain: bool) {
         match self.links.role(link) {
             Some(Role::Receiver(receiver)) => {
+                receiver.draining = drain;
                 let limit = receiver.sent.wrapping_add(credit);
                 let operation = Operation::Credit { link: receiver.number, limit, drain };
                 if let Some(watched) = self.links.watched(link) {
@@ -131,16 +132,20 @@ impl Door {
     /// Writes one delivery, or gives it back if the peer cannot take it now.
     fn write(&mut self, link: LinkId, mut handed: Box<Handed>) -> Result<(), Box<Handed>> {
         let (location, size) = (handed.delivery.location, handed.delivery.size);
-        let read = || self.shared.broker.payloads().read(location, size).map_err(|error| error.to_string());
-        let body = handed.body.take().map_or_else(read, Ok);
-        let parsed = body.and_then(|body| {
-            let message = Message::parse(body.bytes.clone()).map_err(|error| error.to_string())?;
-            Ok((message, body))
-        });
-        let (message, body) = match parsed {
-            Ok(parsed) => parsed,
-            Err(reason) => {
-                self.unreadable(link, &handed.delivery, &reason);
+        let read = || self.shared.broker.payloads().read(location, size);
+        let body = match handed.body.take().map_or_else(read, Ok) {
+            Ok(body) => body,
+            Err(error) => {
+                if !self.asks_again(link, &handed.delivery) {
+                    self.unreadable(link, &handed.delivery, &error.to_string());
+                }
+                return Ok(());
+            }
+        };
+        let message = match Message::parse(body.bytes.clone()) {
+            Ok(message) => message,
+            Err(error) => {
+                self.unreadable(link, &handed.delivery, &error.to_string());
                 return Ok(());
             }
         };
@@ -186,8 +191,26 @@ impl Door {
         Ok(())
     }
 
-    /// A stored message that cannot be read: the client is told, the message stays where it is.
+    /// While the peer did not read, the message may have been moved to another file, and the one it was in be gone. It is
+    /// given back, to come again from where it is now. Not if it was said to lie at this place before.
+    fn asks_again(&mut self, link: LinkId, delivery: &Delivery) -> bool {
+        let Some(Role::Receiver(receiver)) = self.links.role(link) else { return true };
+        let before = receiver.missed.replace(delivery.location);
+        if delivery.token.is_none() || before == Some(delivery.location) {
+            return false;
+        }
+        receiver.sent = receiver.sent.wrapping_add(1);
+        let drain = receiver.draining;
+        self.release(delivery);
+        if let Ok(credit) = self.amqp.credit(link) {
+            self.credit(link, credit, drain);
+        }
+        true
+    }
+
+    /// A stored message that cannot be read: the client is told, the message stays where it is and is not held by anyone.
     fn unreadable(&mut self, link: LinkId, delivery: &Delivery, reason: &str) {
+        self.release(delivery);
         tracing::error!(sequence = delivery.sequence.0, reason, "a stored message cannot be read");
         let error = vorrang_amqp::performative::Error::new(
             condition::name::INTERNAL_ERROR,

@@ -35,3 +35,4 @@ mod operators;
 mod revocation;
 mod stuck;
 mod table;
+mod unreadable;
