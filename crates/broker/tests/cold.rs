@@ -14,7 +14,7 @@ use smallvec::smallvec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vorrang_broker::access::Principal;
-use vorrang_broker::api::{Acceptance, Answer, Condition, Event, Link, Operation, Question, Refused};
+use vorrang_broker::api::{Acceptance, Event, Link, Operation, Refused};
 use vorrang_broker::shard::{Item, PeerId};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::Setting;
@@ -249,7 +249,7 @@ fn what_is_about_to_be_received_is_not_moved_because_released_segments_wait_for_
     let mut world = World::open(SimDisk::new(1), Timestamp(1_000_000));
     let (entity, mailbox) = world.queue("q", vec![no_rescue()]);
     world.attach(1, mailbox, ReceiveMode::PeekLock);
-    let (mut limit, mut ring) = (0, condition(&mut world).ring);
+    let (mut limit, mut ring) = (0, world.condition().ring);
     while ring.used_segments <= ring.ring_segments / 2 {
         // One goes, and one is always there.
         send(&mut world, entity, 1);
@@ -263,16 +263,9 @@ fn what_is_about_to_be_received_is_not_moved_because_released_segments_wait_for_
         }
         world.settle();
         assert!(!world.evacuate(), "{ring:?}");
-        ring = condition(&mut world).ring;
+        ring = world.condition().ring;
     }
     assert!(world.core.state().messages_in_memory() > 0);
-}
-
-fn condition(world: &mut World) -> Condition {
-    match world.done(Operation::Ask(Question::Condition)).pop() {
-        Some(Event::Answer { answer: Answer::Condition(condition), .. }) => *condition,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -347,10 +340,10 @@ fn an_extent_is_kept_while_messages_are_on_their_way_to_it() {
     });
     let (first, rest): (Vec<_>, Vec<_>) = moves.partition(|moved| locked.contains(&moved.sequence));
     assert!(first.len() == 150 && rest.len() > 20, "{} {}", first.len(), rest.len());
-    world.core.chilled(vec![Command::Move { moves: first }]);
+    world.core.take_over(vec![Command::Move { moves: first }]);
     world.settle();
     // From here on the shard is busy with requests, and the second half of the move has to wait.
-    world.core.chilled(vec![Command::Move { moves: rest }]);
+    world.core.take_over(vec![Command::Move { moves: rest }]);
     for token in tokens {
         world.settle_message(mailbox, token, Settlement::Complete);
     }

@@ -221,7 +221,7 @@ fn fill_until_some_lie_on_disk(
         world.advance(Span::seconds(3));
         while let Some(Ok(chilling)) = world.core.chilling_if_due() {
             let commands = chilling.run().unwrap();
-            world.core.chilled(commands.into_iter().map(&told).collect());
+            world.core.take_over(commands.into_iter().map(&told).collect());
             world.settle();
         }
         world.told.take();

@@ -9,7 +9,7 @@
 mod world;
 
 use bytes::Bytes;
-use vorrang_broker::api::{Answer, Condition, Event, Link, Operation, Question};
+use vorrang_broker::api::{Event, Link, Operation};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::{EntityId, Limits, MailboxId, Span, Timestamp};
 use vorrang_log::disk::SimDisk;
@@ -22,13 +22,6 @@ fn payload(id: u64) -> Bytes {
     let mut bytes = id.to_le_bytes().to_vec();
     bytes.resize(1_940, 7);
     Bytes::from(bytes)
-}
-
-fn condition(world: &mut World) -> Condition {
-    match world.done(Operation::Ask(Question::Condition)).pop() {
-        Some(Event::Answer { answer: Answer::Condition(condition), .. }) => *condition,
-        other => panic!("{other:?}"),
-    }
 }
 
 fn keep_house(world: &mut World) {
@@ -110,7 +103,7 @@ fn a_backlog_of_one_lane_stays_where_it_was_written_and_the_ring_goes_on() {
     // The first segment is short and is emptied; so are segments of this size that have a chilling written into them.
     for (limits, moved_max) in both().into_iter().zip([20, 600]) {
         let (mut world, _, mailbox) = filled(limits);
-        let ring = condition(&mut world).ring;
+        let ring = world.condition().ring;
         let total = ring.used_segments + ring.resting_segments;
         assert!(total > 2 * ring.ring_segments, "{ring:?}");
         assert!(ring.used_segments <= ring.ring_segments, "{ring:?}");
@@ -120,7 +113,7 @@ fn a_backlog_of_one_lane_stays_where_it_was_written_and_the_ring_goes_on() {
         for _ in 0..3 {
             keep_house(&mut world);
         }
-        let ring = condition(&mut world).ring;
+        let ring = world.condition().ring;
         assert_eq!((ring.resting_segments, ring.live_segments <= 3), (0, true), "{ring:?}");
     }
 }
@@ -130,7 +123,7 @@ fn after_a_crash_segments_rest_again_and_sends_are_taken_at_once() {
     for limits in both() {
         let (world, entity, mailbox) = filled(limits.clone());
         let mut world = World::open_within(world.disk.crash(&[]), world.now, limits);
-        let ring = condition(&mut world).ring;
+        let ring = world.condition().ring;
         assert!(ring.resting_segments > 0 && ring.used_segments < ring.ring_segments, "{ring:?}");
         world.send(entity, payload(MESSAGES));
         world.settle();
@@ -143,13 +136,13 @@ fn after_a_crash_segments_rest_again_and_sends_are_taken_at_once() {
 #[test]
 fn a_segment_of_which_little_is_left_does_not_rest_for_ever() {
     let (mut world, _, mailbox) = filled(Limits::default());
-    let before = condition(&mut world).ring.resting_segments;
+    let before = world.condition().ring.resting_segments;
     assert_eq!(receive(&mut world, mailbox, |id| id % 10 != 0).0.len(), 1_200);
     world.ask(Operation::Detach { link: Link(1) });
     for _ in 0..before {
         keep_house(&mut world);
     }
-    let after = condition(&mut world).ring.resting_segments;
+    let after = world.condition().ring.resting_segments;
     assert!(after < before / 4, "{before} segments rested, {after} still do");
     let left: Vec<u64> = (0..MESSAGES).filter(|id| id % 10 == 0).collect();
     let (order, moved) = receive(&mut world, mailbox, |_| true);

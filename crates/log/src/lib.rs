@@ -3,8 +3,9 @@
 //! This crate knows bytes, not what a message means. Its owner encodes *records* into a
 //! [`Batch`]; a batch is committed as one [`Entry`] to a ring of recycled [segments](segment) and
 //! is durable when the [`Log`] says so. Records are read back by [`Location`] with a [`Reader`],
-//! verified each time. Live records of old segments move to [extents](extent), or [stay](Log::rest) where they are; the owner's state
-//! is kept in [snapshots](snapshot); [recovery](Opening) is the newest snapshot and replay.
+//! verified each time. Live records of old segments move to [extents](extent), or
+//! [stay](Log::rest) where they are; the owner's state is kept in [snapshots](snapshot);
+//! [recovery](Opening) is the newest snapshot and replay.
 //!
 //! ```text
 //! let mut opening = Opening::begin(disk, options)?;

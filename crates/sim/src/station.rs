@@ -148,7 +148,7 @@ impl Station {
         // Both see the same state, and each finds it changed by the other.
         let (chilling, evacuation) = (core.chilling_if_due(), core.evacuation_if_due());
         if let Some(Ok(commands)) = chilling.map(|begun| begun.and_then(Chilling::run)) {
-            core.chilled(commands);
+            core.take_over(commands);
             done.push("chilling");
         }
         if let Some(Ok(evacuated)) = evacuation.map(|begun| begun.and_then(Evacuation::run)) {

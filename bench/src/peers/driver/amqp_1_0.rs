@@ -1,5 +1,6 @@
 //! AMQP 1.0 on our own protocol engine: unsettled sends, credit, settlements that the server confirms where it can.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -8,8 +9,49 @@ use vorrang_amqp::connection::{Event, LinkId, Outgoing, SendError, Serial};
 use vorrang_amqp::message::{Header, MessageId, Properties, put_data, put_header, put_properties};
 use vorrang_amqp::performative::{DeliveryState, DeliveryTag, ReceiverSettleMode, Role};
 
-use crate::peers::peer::{Delivery, Message, Receiver, Sender, Stamp};
+use crate::peers::peer::{Clients, Delivery, Layout, Message, Receiver, Sender, Stamp};
 use crate::wire::Wire;
+
+/// Clients of a broker that speaks AMQP 1.0.
+pub(crate) struct Amqp {
+    pub(crate) port: u16,
+    pub(crate) layout: Layout,
+    /// Over how many queues a crowd is spread.
+    pub(crate) crowd_queues: u32,
+    /// What the broker calls the queue of a subscription.
+    pub(crate) subscription: fn(u32) -> String,
+    /// How many receivers there have been.
+    pub(crate) receivers: AtomicU32,
+}
+
+impl Clients for Amqp {
+    fn probe(&self) -> Result<()> {
+        Wire::connect(&format!("127.0.0.1:{}", self.port)).map(drop)
+    }
+
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn sender(&self) -> Result<Box<dyn Sender>> {
+        let address = if matches!(self.layout, Layout::FanOut(_)) { "t" } else { "q" };
+        Ok(Box::new(AmqpSender::connect(self.port, address)?))
+    }
+
+    fn receiver(&self, prefetch: u32) -> Result<Box<dyn Receiver>> {
+        let address = match self.layout {
+            Layout::Crowd if self.crowd_queues > 1 => {
+                format!("q{}", self.receivers.fetch_add(1, Ordering::Relaxed) % self.crowd_queues)
+            }
+            _ => "q".to_owned(),
+        };
+        Ok(Box::new(AmqpReceiver::connect(self.port, &address, prefetch)?))
+    }
+
+    fn subscriber(&self, subscription: u32, prefetch: u32) -> Result<Box<dyn Receiver>> {
+        Ok(Box::new(AmqpReceiver::connect(self.port, &(self.subscription)(subscription), prefetch)?))
+    }
+}
 
 /// What a class is in the header's priority: AMQP's is higher for the more urgent.
 const PRIORITIES: [u8; 4] = [9, 6, 4, 1];

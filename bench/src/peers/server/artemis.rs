@@ -10,12 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
 
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::peers::daemon::{Daemon, free_port};
-use crate::peers::driver::amqp_1_0::{AmqpReceiver, AmqpSender};
-use crate::peers::peer::{Ability, Clients, Facts, Layout, Peer, Receiver, Sender};
+use crate::peers::driver::amqp_1_0::Amqp;
+use crate::peers::peer::{Ability, Clients, Facts, Layout, Peer};
 use crate::peers::workload::fan_out;
 
 /// What a distribution is known by, and started from.
@@ -303,37 +304,9 @@ impl Peer for Artemis {
     }
 
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
-        Box::new(Amqp { port, layout })
-    }
-}
-
-struct Amqp {
-    port: u16,
-    layout: Layout,
-}
-
-impl Clients for Amqp {
-    fn probe(&self) -> Result<()> {
-        // Without security, whoever logs in may do everything.
-        crate::wire::Wire::connect(&format!("127.0.0.1:{}", self.port)).map(drop)
-    }
-
-    fn prepare(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn sender(&self) -> Result<Box<dyn Sender>> {
-        let address = if matches!(self.layout, Layout::FanOut(_)) { "t" } else { "q" };
-        Ok(Box::new(AmqpSender::connect(self.port, address)?))
-    }
-
-    fn receiver(&self, prefetch: u32) -> Result<Box<dyn Receiver>> {
-        Ok(Box::new(AmqpReceiver::connect(self.port, "q", prefetch)?))
-    }
-
-    fn subscriber(&self, subscription: u32, prefetch: u32) -> Result<Box<dyn Receiver>> {
-        // A queue by its full name: the address, then the queue's own.
-        Ok(Box::new(AmqpReceiver::connect(self.port, &format!("t::s{subscription}"), prefetch)?))
+        // A queue by its full name: the address, then the queue's own. Without security, whoever logs in may do everything.
+        let subscription = |number| format!("t::s{number}");
+        Box::new(Amqp { port, layout, crowd_queues: 1, subscription, receivers: AtomicU32::new(0) })
     }
 }
 

@@ -5,14 +5,14 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use anyhow::Result;
 
 use crate::broker::beside_us;
 use crate::peers::daemon::{Daemon, free_port};
-use crate::peers::driver::amqp_1_0::{AmqpReceiver, AmqpSender};
-use crate::peers::peer::{Ability, Clients, Facts, FanOut, Layout, Peer, Receiver, Sender};
+use crate::peers::driver::amqp_1_0::Amqp;
+use crate::peers::peer::{Ability, Clients, Facts, FanOut, Layout, Peer};
 use crate::peers::workload::fan_out;
 
 /// Rescue after 5 s with a tenth of the deliveries; of what a link may hold, lower messages fill 2 % while the rest
@@ -87,7 +87,9 @@ impl Peer for Vorrang {
     }
 
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
-        Box::new(Amqp { port, layout, receivers: AtomicU32::new(0) })
+        let subscription = |number| format!("t/Subscriptions/s{number}");
+        let receivers = AtomicU32::new(0);
+        Box::new(Amqp { port, layout, crowd_queues: CROWD_QUEUES, subscription, receivers })
     }
 }
 
@@ -128,39 +130,4 @@ fn entities(layout: Layout) -> String {
         }
     }
     text
-}
-
-struct Amqp {
-    port: u16,
-    layout: Layout,
-    /// How many there have been.
-    receivers: AtomicU32,
-}
-
-impl Clients for Amqp {
-    fn probe(&self) -> Result<()> {
-        crate::wire::Wire::connect(&format!("127.0.0.1:{}", self.port)).map(drop)
-    }
-
-    fn prepare(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn sender(&self) -> Result<Box<dyn Sender>> {
-        let address = if matches!(self.layout, Layout::FanOut(_)) { "t" } else { "q" };
-        Ok(Box::new(AmqpSender::connect(self.port, address)?))
-    }
-
-    fn receiver(&self, prefetch: u32) -> Result<Box<dyn Receiver>> {
-        let address = match self.layout {
-            Layout::Crowd => format!("q{}", self.receivers.fetch_add(1, Ordering::Relaxed) % CROWD_QUEUES),
-            _ => "q".to_owned(),
-        };
-        Ok(Box::new(AmqpReceiver::connect(self.port, &address, prefetch)?))
-    }
-
-    fn subscriber(&self, subscription: u32, prefetch: u32) -> Result<Box<dyn Receiver>> {
-        let address = format!("t/Subscriptions/s{subscription}");
-        Ok(Box::new(AmqpReceiver::connect(self.port, &address, prefetch)?))
-    }
 }

@@ -39,7 +39,7 @@ impl Chores {
             None => {}
         }
         match finished(&mut self.chilling) {
-            Some(Ok(commands)) => core.chilled(commands),
+            Some(Ok(commands)) => core.take_over(commands),
             Some(Err(error)) => stop_unless_full(core, evacuation_trouble(&error), &error),
             None => {}
         }

@@ -164,8 +164,8 @@ impl Evacuation {
         Ok((left > 0).then_some(Rehouse { run, consumed, left, to, region }))
     }
 
-    /// Who is to move: everybody in the regions but those who stay where they lie close together, and on the way whoever already lies in an extent but
-    /// would part a stretch that could leave memory.
+    /// Who is to move: everybody in the regions but those who stay where they lie close together, and on the way whoever
+    /// already lies in an extent but would part a stretch that could leave memory.
     fn household(&self, resting: &Resting) -> Household {
         let large = self.record_bytes_max / 2;
         let Household { mut tenants, mut runs } = Household::default();

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use smallvec::smallvec;
 use vorrang_broker::access::Principal;
-use vorrang_broker::api::{Acceptance, Answer, Event, Link, Operation, Outlet, Purpose, Request, Tag};
+use vorrang_broker::api::{
+    Acceptance, Answer, Condition, Event, Link, Operation, Outlet, Purpose, Question, Request, Tag,
+};
 use vorrang_broker::shard::{
     Commits, Core, Item, Opaque, OpenError, PeerId, Schedule, Settings, Snapshot, open,
 };
@@ -168,6 +170,14 @@ impl World {
         }
     }
 
+    /// How the shard is doing.
+    pub fn condition(&mut self) -> Condition {
+        match self.done(Operation::Ask(Question::Condition)).pop() {
+            Some(Event::Answer { answer: Answer::Condition(condition), .. }) => *condition,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Empties old segments if the ring runs short, as far as the disk lets it.
     pub fn evacuate(&mut self) -> bool {
         let Some(Ok(evacuation)) = self.core.evacuation_if_due() else { return false };
@@ -181,7 +191,7 @@ impl World {
     pub fn chill(&mut self) -> bool {
         let Some(Ok(chilling)) = self.core.chilling_if_due() else { return false };
         if let Ok(commands) = chilling.run() {
-            self.core.chilled(commands);
+            self.core.take_over(commands);
         }
         true
     }

@@ -373,7 +373,7 @@ impl Door {
             origins: std::collections::BTreeMap::new(),
             held: std::collections::VecDeque::new(),
             draining: false,
-            missed: None,
+            missed: std::collections::BTreeSet::new(),
         };
         let reply = AttachReply { source, properties, ..AttachReply::default() };
         self.accept(link, attach, Role::Receiver(Box::new(receiver)), reply);

@@ -112,8 +112,8 @@ pub(super) struct Receiver {
     pub(super) held: VecDeque<Held>,
     /// Whether the peer wants its credit used up or given up.
     pub(super) draining: bool,
-    /// Where the last message was said to lie that could not be read there.
-    pub(super) missed: Option<Location>,
+    /// Where messages were said to lie that could not be read there.
+    pub(super) missed: BTreeSet<Location>,
 }
 
 impl Receiver {

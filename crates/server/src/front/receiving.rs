@@ -19,6 +19,9 @@ use super::links::{Handed, Held, Receiver, Role};
 use super::message::{Purpose, write_outgoing};
 use super::rpc;
 
+/// Messages of a link that are asked for again because they were moved; with one more it ends, and the client begins anew.
+const MISSED_MAX: usize = 1_024;
+
 impl Door {
     /// The client changed its credit.
     pub(super) fn credit(&mut self, link: LinkId, credit: u32, drain: bool) {
@@ -192,11 +195,11 @@ impl Door {
     }
 
     /// While the peer did not read, the message may have been moved to another file, and the one it was in be gone. It is
-    /// given back, to come again from where it is now. Not if it was said to lie at this place before.
+    /// given back, to come again from where it is now. Not if it was said to lie at this place before: it never moves back.
     fn asks_again(&mut self, link: LinkId, delivery: &Delivery) -> bool {
         let Some(Role::Receiver(receiver)) = self.links.role(link) else { return true };
-        let before = receiver.missed.replace(delivery.location);
-        if delivery.token.is_none() || before == Some(delivery.location) {
+        let is_new = receiver.missed.len() < MISSED_MAX && receiver.missed.insert(delivery.location);
+        if delivery.token.is_none() || !is_new {
             return false;
         }
         receiver.sent = receiver.sent.wrapping_add(1);

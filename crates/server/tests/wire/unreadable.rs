@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::message::{body, message};
 use crate::server::Server;
 
-const BODY: &str = "the bytes that a disk forgot";
+const BODIES: [&str; 2] = ["the bytes that a disk forgot", "the bytes beside them"];
 
 /// The file that has these bytes, and where.
 fn find(folder: &Path, bytes: &[u8]) -> (PathBuf, u64) {
@@ -30,21 +30,26 @@ fn find(folder: &Path, bytes: &[u8]) -> (PathBuf, u64) {
 }
 
 #[test]
-fn a_message_that_stays_unreadable_ends_the_link_and_comes_when_it_can_be_read_again() {
+fn messages_that_stay_unreadable_end_the_link_and_come_when_they_can_be_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_in(folder.path());
     server.queue_named("q", []);
     let mut client = Client::root(&server);
     client.sender(1, "q");
-    client.post(1, message(BODY));
-    client.post(1, message("another"));
+    for body in BODIES {
+        client.post(1, message(body));
+    }
     drop(client);
     server.stop();
     // A new broker has no message at hand.
     let server = Server::start_in(folder.path());
-    let (file, place) = find(folder.path(), BODY.as_bytes());
-    let file = OpenOptions::new().write(true).open(file).unwrap();
-    file.write_all_at(b"THE", place).unwrap();
+    let places = BODIES.map(|body| {
+        let (file, place) = find(folder.path(), body.as_bytes());
+        (OpenOptions::new().write(true).open(file).unwrap(), place)
+    });
+    for (file, place) in &places {
+        file.write_all_at(b"THE", *place).unwrap();
+    }
     let mut client = Client::root(&server);
     client.receiver(1, "q");
     client.credit(1, 2);
@@ -53,9 +58,13 @@ fn a_message_that_stays_unreadable_ends_the_link_and_comes_when_it_can_be_read_a
     let description = error.description.unwrap();
     assert!(description.as_str().contains("message 1 cannot be read"), "{description:?}");
     // It was given back each time, and lost nothing.
-    file.write_all_at(b"the", place).unwrap();
+    for (file, place) in &places {
+        file.write_all_at(b"the", *place).unwrap();
+    }
     client.receiver(2, "q");
-    let delivery = client.receive(2);
-    assert_eq!(body(&delivery.message), BODY);
-    assert_eq!(delivery.message.header().unwrap().unwrap_or_default().delivery_count, 0);
+    for expected in BODIES {
+        let delivery = client.receive(2);
+        assert_eq!(body(&delivery.message), expected);
+        assert_eq!(delivery.message.header().unwrap().unwrap_or_default().delivery_count, 0);
+    }
 }

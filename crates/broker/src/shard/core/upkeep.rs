@@ -213,16 +213,16 @@ impl Core {
         segments.filter(|region| self.state.region_count(counted(*region)) > 0).min()
     }
 
-    /// Takes over what an evacuation found to do.
+    /// Takes over what came of an evacuation.
     pub fn evacuated(&mut self, evacuated: Evacuated) {
-        self.own.extend(evacuated.commands);
+        self.take_over(evacuated.commands);
         for (segment, messages) in evacuated.resting {
             self.rest(segment, messages);
         }
     }
 
-    /// Takes over what a chilling found to do.
-    pub fn chilled(&mut self, commands: Vec<Command>) {
+    /// Takes over what was found to do beside the shard.
+    pub fn take_over(&mut self, commands: Vec<Command>) {
         self.own.extend(commands);
     }
 
