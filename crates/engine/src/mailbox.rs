@@ -4,7 +4,7 @@
 //! to cost nothing here. What a mailbox takes from its entity's settings is worked out when it is made
 //! and when they change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::entity::{Entity, SubQueue};
@@ -15,6 +15,7 @@ use crate::observe::{Observations, Tally};
 use crate::order::{Dated, Ordering};
 use crate::receive::Ring;
 use crate::session::SessionTable;
+use crate::state::Pump;
 use crate::store::{Place, SequenceIndex};
 use crate::time::Timestamp;
 
@@ -169,6 +170,14 @@ impl Mailbox {
     /// The highest level at which a message is ready, session messages aside.
     pub(crate) fn highest(&self) -> Option<Level> {
         self.lanes.highest().max(self.dated_levels.last_key_value().map(|(level, _)| *level))
+    }
+
+    /// Puts it in line if it can be served and is not in line yet.
+    pub(crate) fn line_up(&mut self, id: MailboxId, line: &mut VecDeque<Pump>) {
+        if !self.in_line && self.is_servable() {
+            self.in_line = true;
+            line.push_back(Pump::Mailbox(id));
+        }
     }
 
     /// Whether serving this mailbox now would hand out a message or move one on.

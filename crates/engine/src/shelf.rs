@@ -8,7 +8,7 @@ use crate::id::{Location, MailboxId};
 use crate::mailbox::Mailbox;
 use crate::order::Ordering;
 use crate::session::Session;
-use crate::state::{Pump, State};
+use crate::state::{State, open};
 use crate::store::{Extra, Handle, Place, Record, Slab};
 use crate::time::Timestamp;
 
@@ -23,7 +23,7 @@ impl State {
             Some(name) => self.open_session(*id, name)?,
             None => Handle::NONE,
         };
-        let mailbox = self.mailbox_mut(*id)?;
+        let mailbox = open(&mut self.mailboxes, &self.catalogue, *id)?;
         if mailbox.index.get(*sequence).is_some() {
             self.close_session_if_over(session);
             return None;
@@ -32,19 +32,18 @@ impl State {
             mailbox.next_sequence = mailbox.next_sequence.max(sequence.next());
         }
         mailbox.counts.bytes = mailbox.counts.bytes.saturating_add(u64::from(size));
-        let account = mailbox.account;
         let mut record = Record::new(*id, (*eligible, *sequence), (location, size), (*level, *origin));
         if let Some(details) = details {
             record.extra = self.extras.insert(Extra::from_details(details, session));
         }
         let handle = self.records.insert(record);
-        self.mailboxes.get_mut(id)?.index.insert(*sequence, handle);
+        mailbox.index.insert(*sequence, handle);
         if let Some(session) = self.sessions.get_mut(session) {
             session.messages = session.messages.saturating_add(1);
         }
         self.regions.add(location.region(), 1);
         let size = u64::from(size);
-        let total = self.sizes.entry(account).or_default();
+        let total = self.sizes.entry(mailbox.account).or_default();
         *total = total.saturating_add(size);
         Some(handle)
     }
@@ -63,24 +62,26 @@ impl State {
             put_in_session(self.sessions.get_mut(session)?, &mut self.records, handle, deadline, &ordering);
             self.rank_session(session);
             self.touch_session(session);
+            self.touch(id);
         } else if deadline != Timestamp::NEVER && mailbox.ordering.by_deadline() {
             mailbox.dated.insert((deadline, record.sequence), (handle, record.level));
             let count = mailbox.dated_levels.entry(record.level).or_default();
             *count = count.saturating_add(1);
             self.records.get_mut(handle)?.set_place(Place::Dated);
+            mailbox.line_up(id, &mut self.line);
         } else {
             mailbox.lanes.put(&mut self.records, handle);
+            mailbox.line_up(id, &mut self.line);
         }
         if expires != Timestamp::NEVER {
             self.timers.expiry.insert((expires, id, record.sequence));
         }
-        self.touch(id);
         Some(())
     }
 
     /// Puts a message in transit aside.
     pub(crate) fn make_deferred(&mut self, handle: Handle) -> Option<()> {
-        let (mailbox, record) = self.enter(handle, Place::Deferred)?;
+        let (mailbox, record) = self.enter(handle, Place::Deferred, Handle::NONE)?;
         mailbox.count_in(Place::Deferred, record.level);
         let (expires, ..) = self.expiry_of(&record);
         if expires != Timestamp::NEVER {
@@ -91,7 +92,7 @@ impl State {
 
     /// Lets a message in transit wait: for its schedule, or for its retry.
     pub(crate) fn make_wait(&mut self, handle: Handle, place: Place, due: Timestamp) -> Option<()> {
-        let (mailbox, record) = self.enter(handle, place)?;
+        let (mailbox, record) = self.enter(handle, place, Handle::NONE)?;
         mailbox.count_in(place, record.level);
         let extra = self.extra_mut(handle)?;
         extra.due = due;
@@ -111,9 +112,8 @@ impl State {
 
     /// Puts a message in transit under a lock that is held already.
     pub(crate) fn make_locked(&mut self, handle: Handle, place: Place, lock: Handle) -> Option<()> {
-        let (mailbox, record) = self.enter(handle, place)?;
+        let (mailbox, record) = self.enter(handle, place, lock)?;
         mailbox.count_in(place, record.level);
-        self.records.get_mut(handle)?.next = lock;
         let (_, _, session) = self.expiry_of(&record);
         if let Some(session) = self.sessions.get_mut(session) {
             session.locked.insert(record.sequence);
@@ -124,13 +124,23 @@ impl State {
     /// Takes a message out of its place, leaving it in transit.
     pub(crate) fn withdraw(&mut self, handle: Handle) -> Option<()> {
         let record = *self.records.get(handle)?;
+        self.pull(handle, &record)?;
+        let record = self.records.get_mut(handle)?;
+        record.prev = Handle::NONE;
+        record.next = Handle::NONE;
+        record.set_place(Place::Transit);
+        Some(())
+    }
+
+    /// Takes a message out of its place, which its record still tells: the caller gives it another, or frees it.
+    pub(crate) fn pull(&mut self, handle: Handle, record: &Record) -> Option<()> {
         let id = record.mailbox;
-        let (expires, deadline, session) = self.expiry_of(&record);
+        let (expires, deadline, session) = self.expiry_of(record);
         let mailbox = self.mailboxes.get_mut(&id)?;
         mailbox.count_out(record.place(), record.level);
         mailbox.stalled = None;
         if mailbox.ring.is_watched() {
-            mailbox.ring.left(standing(&record, deadline, &mailbox.ordering));
+            mailbox.ring.left(standing(record, deadline, &mailbox.ordering));
         }
         match record.place() {
             Place::Listed | Place::Returned => {
@@ -178,17 +188,14 @@ impl State {
         if watched && expires != Timestamp::NEVER {
             self.timers.expiry.remove(&(expires, id, record.sequence));
         }
-        let record = self.records.get_mut(handle)?;
-        record.prev = Handle::NONE;
-        record.next = Handle::NONE;
-        record.set_place(Place::Transit);
         Some(())
     }
 
     /// Forgets a message altogether.
     pub(crate) fn erase(&mut self, handle: Handle) -> Option<Record> {
-        self.withdraw(handle)?;
-        let record = self.records.remove(handle)?;
+        let record = *self.records.get(handle)?;
+        self.pull(handle, &record)?;
+        self.records.remove(handle);
         let mailbox = self.mailboxes.get_mut(&record.mailbox)?;
         mailbox.index.remove(record.sequence);
         let size = u64::from(record.size);
@@ -228,17 +235,16 @@ impl State {
 
     /// Puts a mailbox in line if it can be served and is not in line yet.
     pub(crate) fn touch(&mut self, id: MailboxId) {
-        if let Some(mailbox) = self.mailboxes.get_mut(&id)
-            && !mailbox.in_line
-            && mailbox.is_servable()
-        {
-            mailbox.in_line = true;
-            self.line.push_back(Pump::Mailbox(id));
+        if let Some(mailbox) = self.mailboxes.get_mut(&id) {
+            mailbox.line_up(id, &mut self.line);
         }
     }
 
-    fn enter(&mut self, handle: Handle, place: Place) -> Option<(&mut Mailbox, Record)> {
+    /// Gives a message its place; `next` is the lock it is under, if that is one.
+    fn enter(&mut self, handle: Handle, place: Place, next: Handle) -> Option<(&mut Mailbox, Record)> {
         let record = self.records.get_mut(handle)?;
+        record.prev = Handle::NONE;
+        record.next = next;
         record.set_place(place);
         let record = *record;
         Some((self.mailboxes.get_mut(&record.mailbox)?, record))

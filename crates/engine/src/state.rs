@@ -7,6 +7,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeBounds;
 
+use hashbrown::hash_map::Entry;
+
 use crate::browse::Target;
 use crate::command::Command;
 use crate::dedup::History;
@@ -404,14 +406,18 @@ impl State {
     }
 
     pub(crate) fn entity(&self, id: EntityId) -> Result<&Entity, Refusal> {
-        self.catalogue.entity(id).ok_or(Refusal::EntityNotFound { entity: id })
+        match self.catalogue.entity(id) {
+            Some(entity) => Ok(entity),
+            None => Err(Refusal::EntityNotFound { entity: id }),
+        }
     }
 
     /// A mailbox's entity, if there is one that can hold messages there.
     pub(crate) fn owner(&self, mailbox: MailboxId) -> Result<&Entity, Refusal> {
-        let missing = Refusal::MailboxNotFound { mailbox };
-        let entity = self.catalogue.entity(mailbox.entity()).ok_or(missing.clone())?;
-        if entity.outlet().is_some() || mailbox.is_main() { Ok(entity) } else { Err(missing) }
+        match owner(&self.catalogue, mailbox) {
+            Some(entity) => Ok(entity),
+            None => Err(Refusal::MailboxNotFound { mailbox }),
+        }
     }
 
     pub(crate) fn find(&self, mailbox: MailboxId, sequence: Sequence) -> Option<Handle> {
@@ -420,15 +426,30 @@ impl State {
 
     /// A mailbox, made if need be and if its entity exists.
     pub(crate) fn mailbox_mut(&mut self, id: MailboxId) -> Option<&mut Mailbox> {
-        if !self.mailboxes.contains_key(&id) {
-            let entity = self.owner(id).ok()?;
-            let mailbox = Box::new(Mailbox::new(id, entity));
-            self.mailboxes.insert(id, mailbox);
-        }
-        self.mailboxes.get_mut(&id).map(|mailbox| &mut **mailbox)
+        open(&mut self.mailboxes, &self.catalogue, id)
     }
 
     pub(crate) fn advance(&mut self, at: Timestamp) {
         self.now = self.now.max(at);
+    }
+}
+
+fn owner(catalogue: &Catalogue, mailbox: MailboxId) -> Option<&Entity> {
+    let entity = catalogue.entity(mailbox.entity())?;
+    (entity.outlet().is_some() || mailbox.is_main()).then_some(entity)
+}
+
+/// A mailbox, made if need be and if its entity exists, while other parts of the state are in use.
+pub(crate) fn open<'a>(
+    mailboxes: &'a mut ById<MailboxId, Box<Mailbox>>,
+    catalogue: &Catalogue,
+    id: MailboxId,
+) -> Option<&'a mut Mailbox> {
+    match mailboxes.entry(id) {
+        Entry::Occupied(known) => Some(known.into_mut()),
+        Entry::Vacant(vacant) => {
+            let mailbox = Mailbox::new(id, owner(catalogue, id)?);
+            Some(vacant.insert(Box::new(mailbox)))
+        }
     }
 }

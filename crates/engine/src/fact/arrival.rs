@@ -94,7 +94,26 @@ impl Details {
     /// Whether a message with these details and this eligible time needs none of them.
     #[must_use]
     pub fn is_plain(&self, eligible: Timestamp) -> bool {
-        *self == Details::new(eligible)
+        let Details {
+            enqueued,
+            time_to_live,
+            expires,
+            session,
+            first_sequence,
+            deadline,
+            overlay,
+            dead_letter_source,
+            hops,
+        } = self;
+        *enqueued == eligible
+            && time_to_live.is_forever()
+            && *expires == Timestamp::NEVER
+            && session.is_none()
+            && first_sequence.is_none()
+            && deadline.is_none()
+            && overlay.is_none()
+            && dead_letter_source.is_none()
+            && *hops == 0
     }
 }
 

@@ -121,8 +121,16 @@ impl Lanes {
     }
 
     pub(crate) fn put(&mut self, records: &mut Slab<Record>, handle: Handle) {
-        let Some(level) = records.get(handle).map(|record| record.level) else { return };
-        self.with(level, records, |lane, records| lane.put(records, handle));
+        let Some(&record) = records.get(handle) else { return };
+        let index = self.open(record.level);
+        let shown = self.eligible.get_mut(index).zip(self.sequences.get_mut(index));
+        if let (Some(lane), Some((eligible, sequence))) = (self.rows.get_mut(index), shown) {
+            lane.put(records, handle);
+            // The head is the one that was or the new one. Asking the lane would read the head's record, which
+            // in a long lane is far from where the new one is put.
+            (*eligible, *sequence) = record.key().min((*eligible, *sequence));
+            self.waiting.set(record.level, true);
+        }
     }
 
     pub(crate) fn take(&mut self, records: &mut Slab<Record>, handle: Handle) {
@@ -176,6 +184,18 @@ impl Lanes {
         records: &mut Slab<Record>,
         change: impl FnOnce(&mut Lane, &mut Slab<Record>),
     ) {
+        let index = self.open(level);
+        let shown = self.eligible.get_mut(index).zip(self.sequences.get_mut(index));
+        if let (Some(lane), Some((eligible, sequence))) = (self.rows.get_mut(index), shown) {
+            change(lane, records);
+            let head = lane.head(records);
+            (*eligible, *sequence) = head.map_or(NOBODY, Head::key);
+            self.waiting.set(level, head.is_some());
+        }
+    }
+
+    /// Where the lane of a level is, made if need be.
+    fn open(&mut self, level: Level) -> usize {
         let index = self.known.rank(level);
         if !self.known.contains(level) {
             self.rows.insert(index, Lane::default());
@@ -184,13 +204,7 @@ impl Lanes {
             self.levels.insert(index, level);
             self.known.set(level, true);
         }
-        let shown = self.eligible.get_mut(index).zip(self.sequences.get_mut(index));
-        if let (Some(lane), Some((eligible, sequence))) = (self.rows.get_mut(index), shown) {
-            change(lane, records);
-            let head = lane.head(records);
-            (*eligible, *sequence) = head.map_or(NOBODY, Head::key);
-            self.waiting.set(level, head.is_some());
-        }
+        index
     }
 }
 

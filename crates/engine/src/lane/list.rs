@@ -18,8 +18,11 @@ impl Default for List {
 
 impl List {
     pub(crate) fn push_back(&mut self, records: &mut Slab<Record>, handle: Handle) {
-        link(records, self.tail, handle);
+        if let Some(last) = records.get_mut(self.tail) {
+            last.next = handle;
+        }
         if let Some(record) = records.get_mut(handle) {
+            record.prev = self.tail;
             record.next = Handle::NONE;
             record.set_place(Place::Listed);
         }
@@ -31,9 +34,12 @@ impl List {
     }
 
     pub(crate) fn push_front(&mut self, records: &mut Slab<Record>, handle: Handle) {
-        link(records, handle, self.head);
+        if let Some(first) = records.get_mut(self.head) {
+            first.prev = handle;
+        }
         if let Some(record) = records.get_mut(handle) {
             record.prev = Handle::NONE;
+            record.next = self.head;
             record.set_place(Place::Listed);
         }
         self.head = handle;

@@ -51,7 +51,9 @@ impl State {
 
     /// How long locks of a mailbox last.
     pub(crate) fn lock_duration(&self, mailbox: MailboxId) -> Result<Span, Refusal> {
-        let outlet = self.owner(mailbox)?.outlet();
-        outlet.map(|outlet| outlet.lock_duration).ok_or(Refusal::MailboxNotFound { mailbox })
+        match self.owner(mailbox)?.outlet() {
+            Some(outlet) => Ok(outlet.lock_duration),
+            None => Err(Refusal::MailboxNotFound { mailbox }),
+        }
     }
 }

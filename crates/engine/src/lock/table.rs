@@ -158,15 +158,13 @@ impl LockTable {
     /// Appends to the list of its duration. Times that run backwards, which only a restored or a damaged
     /// state has, are put in order all the same.
     fn watch(&mut self, handle: Handle) {
-        let Some(lock) = self.locks.get_mut(handle) else { return };
-        let until = lock.until;
-        let duration = until.since(lock.since);
-        lock.duration = duration;
-        let mut after = self.lists.get(&duration).map_or(Handle::NONE, |ends| ends.last);
+        let Some(&Lock { since, until, .. }) = self.locks.get(handle) else { return };
+        let duration = until.since(since);
+        let ends = self.lists.entry(duration).or_insert(Ends { first: Handle::NONE, last: Handle::NONE });
+        let mut after = ends.last;
         while let Some(earlier) = self.locks.get(after).filter(|earlier| earlier.until > until) {
             after = earlier.prev;
         }
-        let ends = self.lists.entry(duration).or_insert(Ends { first: Handle::NONE, last: Handle::NONE });
         let before = match self.locks.get_mut(after) {
             Some(earlier) => std::mem::replace(&mut earlier.next, handle),
             None => std::mem::replace(&mut ends.first, handle),
@@ -176,6 +174,7 @@ impl LockTable {
             None => ends.last = handle,
         }
         if let Some(lock) = self.locks.get_mut(handle) {
+            lock.duration = duration;
             lock.prev = after;
             lock.next = before;
         }

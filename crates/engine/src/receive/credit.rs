@@ -1,13 +1,17 @@
 //! Credit, and standing in line for as long as there is some.
 
+use std::collections::VecDeque;
+
 use smallvec::SmallVec;
 
+use super::Receiver;
 use crate::effect::Outcome;
 use crate::fact::Fact;
 use crate::id::{MailboxId, ReceiverId};
 use crate::level::Level;
+use crate::mailbox::Mailbox;
 use crate::refusal::Refusal;
-use crate::state::{Pump, State};
+use crate::state::{ById, Pump, State};
 
 impl State {
     pub(crate) fn decide_credit(
@@ -49,36 +53,19 @@ impl State {
     pub(crate) fn spend_credit(&mut self, id: ReceiverId, mailbox: MailboxId) {
         if let Some(receiver) = self.receivers.get_mut(&id) {
             receiver.credit = receiver.credit.saturating_sub(1);
-            let holder = receiver.holds_session();
-            self.requeue_receiver(id);
+            let (holder, drain) = (receiver.holds_session(), receiver.drain);
+            requeue(id, receiver, &mut self.mailboxes, &mut self.line);
             self.served(if holder { Pump::Receiver(id) } else { Pump::Mailbox(mailbox) });
-            self.touch_receiver(id);
+            if holder || drain {
+                self.touch_receiver(id);
+            }
         }
     }
 
     /// Puts a receiver at the end of the lines of its mailboxes, or out of them if it has no credit.
     pub(crate) fn requeue_receiver(&mut self, id: ReceiverId) {
-        let Some(receiver) = self.receivers.get(&id) else { return };
-        if receiver.holds_session() || (!receiver.queued && receiver.credit == 0) {
-            return;
-        }
-        let (credit, window, queued) = (receiver.credit, receiver.window, receiver.queued);
-        for place in 0..receiver.mailboxes.len() {
-            let Some(receiver) = self.receivers.get(&id) else { return };
-            let Some(mailbox_id) = receiver.mailboxes.get(place).copied() else { return };
-            let (min_level, choosy) = (receiver.min_level, receiver.selector.is_some());
-            let Some(mailbox) = self.mailboxes.get_mut(&mailbox_id) else { continue };
-            if queued {
-                mailbox.ring.leave(id);
-            }
-            if credit > 0 {
-                let floor = mailbox.ordering.floor(min_level, credit, window);
-                mailbox.ring.join(id, floor, choosy);
-            }
-            self.touch(mailbox_id);
-        }
         if let Some(receiver) = self.receivers.get_mut(&id) {
-            receiver.queued = credit > 0;
+            requeue(id, receiver, &mut self.mailboxes, &mut self.line);
         }
     }
 
@@ -124,8 +111,8 @@ impl State {
             Some(Pump::Mailbox(id)) => {
                 if let Some(mailbox) = self.mailboxes.get_mut(&id) {
                     mailbox.in_line = false;
+                    mailbox.line_up(id, &mut self.line);
                 }
-                self.touch(id);
             }
             Some(Pump::Receiver(id)) => {
                 if let Some(receiver) = self.receivers.get_mut(&id) {
@@ -142,4 +129,32 @@ impl State {
         self.served(Pump::Mailbox(mailbox));
         Some(())
     }
+}
+
+/// Puts a receiver at the end of the lines of its mailboxes, or out of them if it has no credit.
+fn requeue(
+    id: ReceiverId,
+    receiver: &mut Receiver,
+    mailboxes: &mut ById<MailboxId, Box<Mailbox>>,
+    line: &mut VecDeque<Pump>,
+) {
+    if receiver.holds_session() {
+        return;
+    }
+    let (stood, stands) = (receiver.queued, receiver.credit > 0);
+    if !stood && !stands {
+        return;
+    }
+    let choosy = receiver.selector.is_some();
+    for mailbox_id in &receiver.mailboxes {
+        let Some(mailbox) = mailboxes.get_mut(mailbox_id) else { continue };
+        let floor = mailbox.ordering.floor(receiver.min_level, receiver.credit, receiver.window);
+        match (stood, stands) {
+            (true, true) => mailbox.ring.rejoin(id, floor, choosy),
+            (true, false) => mailbox.ring.leave(id),
+            (false, _) => mailbox.ring.join(id, floor, choosy),
+        }
+        mailbox.line_up(*mailbox_id, line);
+    }
+    receiver.queued = stands;
 }

@@ -4,7 +4,7 @@ use crate::id::{LockToken, MailboxId, ReceiverId, Sequence};
 use crate::lock::Lock;
 use crate::state::State;
 use crate::store::{Handle, Place, Record};
-use crate::time::{Span, Timestamp};
+use crate::time::Timestamp;
 
 impl State {
     pub(crate) fn apply_locked(
@@ -25,7 +25,7 @@ impl State {
         };
         self.advance(at);
         self.delivered(&record, at, rescue);
-        self.withdraw(handle)?;
+        self.pull(handle, &record)?;
         let (_, _, session) = self.expiry_of(&record);
         let mut lock = Lock::new(token, mailbox, sequence, handle);
         (lock.since, lock.until, lock.session, lock.receiver) = (at, until, session, receiver);
@@ -62,20 +62,16 @@ impl State {
 
     /// Notes a delivery in the mailbox's account and observations.
     fn delivered(&mut self, record: &Record, at: Timestamp, rescue: u16) {
-        let target = self.target_of(record);
         self.catalogue.touch(record.mailbox.entity(), at);
         if let Some(mailbox) = self.mailboxes.get_mut(&record.mailbox) {
             mailbox.rescue = rescue;
             if self.live {
+                // The wait that people are promised.
+                let target =
+                    if record.mailbox.is_main() { mailbox.ordering.promised(record.level) } else { None };
                 mailbox.observe_delivered(record, at, target);
             }
         }
-    }
-
-    /// The wait people are promised for a message.
-    fn target_of(&self, record: &Record) -> Option<Span> {
-        let mailbox = self.mailboxes.get(&record.mailbox).filter(|_| record.mailbox.is_main())?;
-        mailbox.ordering.promised(record.level)
     }
 
     /// The token a message is locked under.

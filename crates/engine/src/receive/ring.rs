@@ -39,6 +39,24 @@ impl Ring {
         line.push_back((turn, receiver));
     }
 
+    /// Puts a receiver that stands in some line at the end of the line for messages of `floor` or higher.
+    pub(crate) fn rejoin(&mut self, receiver: ReceiverId, floor: Level, choosy: bool) {
+        // Whoever was just served stands first, and nearly always goes to the end of the very same line: one
+        // that it stands in alone need not be given up and made again for that.
+        if !choosy
+            && let Some(line) = self.lines.get_mut(&floor)
+            && line.front().is_some_and(|(_, first)| *first == receiver)
+        {
+            line.pop_front();
+            line.push_back((self.next_turn, receiver));
+            self.next_turn = self.next_turn.saturating_add(1);
+            self.idle.remove(&receiver);
+        } else {
+            self.leave(receiver);
+            self.join(receiver, floor, choosy);
+        }
+    }
+
     /// Takes a receiver out of line.
     pub(crate) fn leave(&mut self, receiver: ReceiverId) {
         // Whoever was just served stands first in its line; that is by far the most common case.
@@ -154,9 +172,13 @@ mod tests {
         for (level, expected) in [(0, vec![1, 3]), (5, vec![1, 3, 4]), (9, vec![1, 2, 3, 4])] {
             assert_eq!(order(&ring, level), expected, "level {level}");
         }
-        ring.leave(ReceiverId(1));
-        ring.join(ReceiverId(1), Level(0), false);
-        assert_eq!(order(&ring, 9), [2, 3, 4, 1]);
+        ring.rejoin(ReceiverId(1), Level(0), false);
+        assert_eq!(order(&ring, 9), [2, 3, 4, 1], "first in its line");
+        ring.rejoin(ReceiverId(1), Level(0), false);
+        assert_eq!(order(&ring, 9), [2, 3, 4, 1], "last in its line");
+        ring.rejoin(ReceiverId(2), Level(5), false);
+        assert_eq!(order(&ring, 9), [3, 4, 1, 2], "alone in its line, and to another");
+        assert_eq!(order(&ring, 5), [3, 4, 1, 2]);
         for receiver in [3, 1] {
             ring.leave(ReceiverId(receiver));
         }

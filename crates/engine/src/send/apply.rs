@@ -11,7 +11,7 @@ impl State {
     pub(crate) fn apply_enqueued(&mut self, payload: &Payload, arrival: &Arrival) -> Option<()> {
         self.count_made();
         let handle = self.admit(arrival, payload.location, payload.size)?;
-        self.arrived(handle, arrival);
+        self.arrived(arrival);
         self.catalogue.touch(arrival.mailbox.entity(), arrival.enqueued());
         self.make_ready(handle)
     }
@@ -45,7 +45,7 @@ impl State {
             // The number was taken from the entity's own count.
             self.apply_reserved(MailboxId::main(copy.mailbox.entity()), copy.sequence.next())?;
         }
-        self.arrived(handle, copy);
+        self.arrived(copy);
         if copy.mailbox == MailboxId::dead_letter(copy.mailbox.entity()) {
             self.observe_dead_letter(copy);
         }
@@ -96,14 +96,13 @@ impl State {
         self.identity.made = self.identity.made.saturating_add(1);
     }
 
-    fn arrived(&mut self, handle: Handle, arrival: &Arrival) {
+    fn arrived(&mut self, arrival: &Arrival) {
         let at = arrival.enqueued();
         self.advance(at);
         if self.live
-            && let Some(record) = self.records.get(handle)
-            && let Some(mailbox) = self.mailboxes.get_mut(&record.mailbox)
+            && let Some(mailbox) = self.mailboxes.get_mut(&arrival.mailbox)
         {
-            mailbox.observations.at(record.level, at).arrived(at);
+            mailbox.observations.at(arrival.level, at).arrived(at);
         }
     }
 }

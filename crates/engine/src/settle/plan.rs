@@ -108,11 +108,11 @@ impl State {
         mailbox: MailboxId,
         token: LockToken,
     ) -> Result<&Lock, Refusal> {
-        let lost = Refusal::LockLost { token };
-        let lock = self.locks.find(token).filter(|lock| lock.mailbox == mailbox).ok_or(lost.clone())?;
+        let lost = || Refusal::LockLost { token };
+        let lock = self.locks.find(token).filter(|lock| lock.mailbox == mailbox).ok_or_else(lost)?;
         match self.sessions.get(lock.session) {
             None if now < lock.until => Ok(lock),
-            None => Err(lost),
+            None => Err(lost()),
             Some(session) if session.lock.is_some_and(|held| now < held.until) => Ok(lock),
             Some(session) => Err(Refusal::SessionLockLost { session: session.name.clone() }),
         }
