@@ -4,9 +4,11 @@
 //! the short header and is widened in place in the rare case that it outgrows it.
 
 mod scratch;
+mod sheet;
 
 use bytes::{BufMut, BytesMut};
 pub(crate) use scratch::Scratch;
+pub use sheet::Sheet;
 
 use crate::constructor as code;
 use crate::descriptor::Descriptor;

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use tracing::debug;
 use vorrang_amqp::connection::{
     Connection, Credentials, Event as Amqp, Limits, LinkEnding, LinkId, Millis, ServerConfig, SessionId,
 };
+use vorrang_amqp::encode::Sheet;
 use vorrang_amqp::performative::Error;
 use vorrang_broker::access::{Action, Principal, authorise};
 use vorrang_broker::api::{Event, Link, Operation, Request, Tag};
@@ -74,7 +74,7 @@ pub struct Door {
     pub(super) requests: Vec<Request>,
     pub(super) principal: Arc<Principal>,
     /// Scratch for the sections written in front of deliveries.
-    pub(super) head: BytesMut,
+    pub(super) head: Sheet,
     pub(super) passing: Passing,
     next_number: u32,
     principal_changed: bool,
@@ -120,7 +120,7 @@ impl Door {
             order: Order::new(),
             requests: Vec::new(),
             principal: Arc::new(Principal::anonymous()),
-            head: BytesMut::new(),
+            head: Sheet::default(),
             passing: Passing::default(),
             next_number: 0,
             principal_changed: false,

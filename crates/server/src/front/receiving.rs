@@ -162,7 +162,7 @@ impl Door {
             message_format: 0,
             settled: receiver.settled,
             state: None,
-            head: &self.head,
+            head: self.head.as_bytes(),
             tail: &tail,
             key: delivery.token.map_or(0, |token| token.0),
         };

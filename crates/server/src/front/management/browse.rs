@@ -1,6 +1,7 @@
 //! Messages looked at without taking them, and deleted without looking at them.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use vorrang_amqp::encode::{Output as _, Sheet};
 use vorrang_amqp::message::Message;
 use vorrang_amqp::value::{ListBuilder, Map};
 use vorrang_broker::api::{Only, Operation, Question};
@@ -67,14 +68,14 @@ pub(super) fn shown(delivery: &Delivery, omit_body: bool, bodies: Bodies<'_>) ->
 /// The same, with the message's bytes at hand.
 pub(super) fn written(delivery: &Delivery, omit_body: bool, body: Body) -> Result<Bytes, String> {
     let message = Message::parse(body.bytes).map_err(|error| error.to_string())?;
-    let mut out = BytesMut::new();
+    let mut out = Sheet::default();
     if omit_body {
         write_without_body(delivery, &message, body.assigned_id, &mut out);
     } else {
         let rest = write_outgoing(delivery, &message, body.assigned_id, Purpose::Show, &mut out);
-        out.extend_from_slice(&rest);
+        out.put(&rest);
     }
-    Ok(out.freeze())
+    Ok(out.into_bytes())
 }
 
 /// `batch-delete-messages`.

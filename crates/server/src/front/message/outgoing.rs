@@ -1,7 +1,7 @@
 //! A message on its way to a client: what the broker knows in front, what the sender sent behind.
 
-use bytes::{Bytes, BytesMut};
-use vorrang_amqp::encode::{Encode, Output};
+use bytes::Bytes;
+use vorrang_amqp::encode::{Encode, Output, Sheet};
 use vorrang_amqp::message::{BodyKind, Changes, Header, Message, MessageId, Properties};
 use vorrang_amqp::value::{Map, MapBuilder, Timestamp as AmqpTimestamp, Value};
 use vorrang_amqp::{Symbol, Text, Uuid};
@@ -30,7 +30,7 @@ pub fn write(
     message: &Message,
     assigned_id: Option<u128>,
     purpose: Purpose<'_>,
-    out: &mut BytesMut,
+    out: &mut Sheet,
 ) -> Bytes {
     let header = header(delivery, message);
     let kept = message.message_annotations();
@@ -77,16 +77,16 @@ pub fn write_without_body(
     delivery: &Delivery,
     message: &Message,
     assigned_id: Option<u128>,
-    out: &mut BytesMut,
+    out: &mut Sheet,
 ) {
     let tail = write(delivery, message, assigned_id, Purpose::Show, out);
     let layout = message.layout();
     let behind_body = message.encoded().len().saturating_sub(layout.body.start);
     let kept = tail.len().saturating_sub(behind_body);
     if layout.body_kind == BodyKind::Absent && layout.footer.is_none() {
-        out.extend_from_slice(&tail);
+        out.put(&tail);
     } else {
-        out.extend_from_slice(tail.get(..kept).unwrap_or_default());
+        out.put(tail.get(..kept).unwrap_or_default());
     }
 }
 

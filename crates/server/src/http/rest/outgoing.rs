@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value as Json, json};
+use vorrang_amqp::encode::{Output as _, Sheet};
 use vorrang_amqp::message::{Message, Properties};
 use vorrang_amqp::value::Value;
 use vorrang_broker::shard::Body as Payload;
@@ -27,10 +28,10 @@ pub(super) fn response(
     // What AMQP receivers would get, with every change laid over it.
     let unreadable = |_| Fault::malformed("The message is not in a form that can be shown over HTTP.");
     let stored = Message::parse(payload.bytes).map_err(unreadable)?;
-    let mut out = BytesMut::new();
+    let mut out = Sheet::default();
     let rest = write_outgoing(delivery, &stored, payload.assigned_id, Purpose::Deliver, &mut out);
-    out.extend_from_slice(&rest);
-    let message = Message::parse(out.freeze()).map_err(unreadable)?;
+    out.put(&rest);
+    let message = Message::parse(out.into_bytes()).map_err(unreadable)?;
     let properties = message.properties().map_err(unreadable)?.unwrap_or_default();
 
     let status = if delivery.token.is_some() { StatusCode::CREATED } else { StatusCode::OK };

@@ -54,10 +54,10 @@ fn delivery() -> Delivery {
 }
 
 fn written(delivery: &Delivery, purpose: Purpose<'_>) -> Message {
-    let mut head = BytesMut::new();
+    let mut head = Sheet::default();
     let tail = write(delivery, &stored(), None, purpose, &mut head);
-    head.extend_from_slice(&tail);
-    Message::parse(head.freeze()).unwrap()
+    head.put(&tail);
+    Message::parse(head.into_bytes()).unwrap()
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn changes_are_laid_over_the_properties_and_the_rest_keeps_its_encoding() {
 #[test]
 fn a_body_can_be_left_out() {
     for overlay in [None, Some(Arc::new(Overlay::dead_letter(Some("r"), None)))] {
-        let mut out = BytesMut::new();
+        let mut out = Sheet::default();
         write_without_body(&Delivery { overlay, ..delivery() }, &stored(), None, &mut out);
-        let message = Message::parse(out.freeze()).unwrap();
+        let message = Message::parse(out.into_bytes()).unwrap();
         assert_eq!(message.layout().body_kind, BodyKind::Absent);
         assert_eq!(message.application_properties().unwrap().value("kept"), Some(Value::Float(0.5)));
         assert!(message.footer().is_none());
@@ -146,10 +146,10 @@ fn a_message_that_came_without_an_id_leaves_with_the_assigned_one() {
     let mut bytes = Vec::new();
     put_data(&mut bytes, b"body");
     let bare = Message::parse(Bytes::from(bytes)).unwrap();
-    let mut head = BytesMut::new();
+    let mut head = Sheet::default();
     let tail = write(&delivery(), &bare, Some(0xab), Purpose::Deliver, &mut head);
-    head.extend_from_slice(&tail);
-    let message = Message::parse(head.freeze()).unwrap();
+    head.put(&tail);
+    let message = Message::parse(head.into_bytes()).unwrap();
     let id = message.properties().unwrap().unwrap().message_id;
     assert_eq!(id, Some(MessageId::String("000000000000000000000000000000ab".into())));
     assert_eq!(message.data().count(), 1);
@@ -166,9 +166,9 @@ fn a_level_that_the_header_does_not_say_is_written_into_it() {
     let mut bytes = Vec::new();
     put_data(&mut bytes, b"one");
     let bare = Message::parse(Bytes::from(bytes)).unwrap();
-    let mut head = BytesMut::new();
+    let mut head = Sheet::default();
     write(&Delivery { level: Level::NORMAL, ..delivery() }, &bare, None, Purpose::Deliver, &mut head);
-    let message = Message::parse(head.freeze()).unwrap();
+    let message = Message::parse(head.into_bytes()).unwrap();
     assert_eq!(message.header().unwrap().unwrap().priority, None, "nobody said anything");
 }
 

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::BytesMut;
 use serde_json::{Map as Object, Value as Json};
+use vorrang_amqp::encode::{Output as _, Sheet};
 use vorrang_amqp::message::{BodyKind, Message, MessageId, Properties};
 use vorrang_amqp::value::{Map, Value};
 use vorrang_broker::shard::Body;
@@ -21,10 +21,10 @@ const DEPTH_MAX: u32 = 16;
 /// A message as its receiver would get it, changes since it was stored included; none if it cannot be read.
 pub(crate) fn whole(delivery: &Delivery, stored: &Body) -> Option<Message> {
     let message = Message::parse(stored.bytes.clone()).ok()?;
-    let mut out = BytesMut::with_capacity(stored.bytes.len().saturating_add(256));
+    let mut out = Sheet::default();
     let rest = write_outgoing(delivery, &message, stored.assigned_id, Purpose::Show, &mut out);
-    out.extend_from_slice(&rest);
-    Message::parse(out.freeze()).ok()
+    out.put(&rest);
+    Message::parse(out.into_bytes()).ok()
 }
 
 /// Tells of a message. Without `stored`, because its bytes cannot be read, what is known beside them.
