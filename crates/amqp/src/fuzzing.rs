@@ -85,7 +85,8 @@ pub fn check_frame(input: &[u8]) {
 /// Reads `input` as a message and checks:
 ///
 /// - every section lies where the layout says, in order;
-/// - the short way for properties and the general reader agree;
+/// - the short ways for header and properties and the general reader agree;
+/// - looked at again without a check, its sections lie where they lay;
 /// - rebuilt, it has the new header and, byte for byte, the old bare message.
 pub fn check_message(input: &[u8]) {
     let source = Bytes::copy_from_slice(input);
@@ -119,6 +120,17 @@ pub fn check_message(input: &[u8]) {
         message.properties(),
         message.properties_carefully(),
         "the quick and the careful way read the same properties"
+    );
+    assert_eq!(
+        message.essentials(),
+        message.properties_carefully().map(|properties| properties.unwrap_or_default().into()),
+        "the essentials are those of the properties"
+    );
+    assert_eq!(message.header(), message.header_carefully(), "both ways read the same header");
+    assert_eq!(
+        Message::parse_again(source.clone()).as_ref(),
+        Ok(&message),
+        "looked at again, it is the same"
     );
     check_rebuilt(&message);
     if let Ok(properties) = message.properties() {

@@ -162,7 +162,12 @@ impl<Key: Copy> Unsettled<Key> {
 
     #[inline]
     fn position(&self, id: Serial) -> Option<usize> {
-        let index = self.lower_bound(id.since(self.entries.front()?.id));
+        let front = self.entries.front()?.id;
+        let distance = id.since(front);
+        if let Some(index) = self.guess(front, distance) {
+            return Some(index);
+        }
+        let index = self.entries.partition_point(|entry| entry.id.since(front) < distance);
         self.entries.get(index).is_some_and(|entry| entry.id == id).then_some(index)
     }
 

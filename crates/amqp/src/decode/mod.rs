@@ -455,11 +455,18 @@ impl<'b> Reader<'b> {
         Some(Encoded::new(self.source, before.get(..length)?))
     }
 
-    /// A map whose entries were checked in their place.
-    pub(crate) fn checked_map(&mut self) -> Option<Map> {
+    /// Goes into a map whose entries were checked in their place, and returns how many keys and values follow.
+    pub(crate) fn enter_checked_map(&mut self) -> Option<u32> {
         let wide = self.byte().ok()? == code::MAP_32;
         let (body, count) = self.compound(wide).ok()?;
-        Some(Map::from_checked(self.share(body), count))
+        self.rest = body;
+        Some(count)
+    }
+
+    /// A map whose entries were checked in their place.
+    pub(crate) fn checked_map(&mut self) -> Option<Map> {
+        let count = self.enter_checked_map()?;
+        Some(Map::from_checked(self.shared_rest(), count))
     }
 
     /// The bytes of the next value if it is a string or symbol. Does not move.

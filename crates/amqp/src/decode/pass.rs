@@ -75,6 +75,11 @@ pub(super) fn pass<'b>(bytes: &'b [u8], budget: &mut Budget) -> Option<&'b [u8]>
 fn items<'b>(mut bytes: &'b [u8], count: u32, budget: &mut Budget) -> Option<&'b [u8]> {
     for _ in 0..count {
         let (constructor, rest) = bytes.split_first()?;
+        // Most fields of most sections.
+        if *constructor == code::NULL {
+            bytes = rest;
+            continue;
+        }
         bytes = match SHAPES.get(usize::from(*constructor))? {
             Shape::Fixed(width) => rest.get(usize::from(*width)..)?,
             Shape::ShortText => {

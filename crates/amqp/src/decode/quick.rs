@@ -1,4 +1,5 @@
-//! Short ways for what makes up nearly all traffic: transfer, disposition, flow, and the properties of messages.
+//! Short ways for what makes up nearly all traffic: transfer, disposition, flow, and the header and properties of
+//! messages.
 //!
 //! They know only what clients send all the time: plain encodings, no delivery state but accepted and released, no
 //! flow properties. At the first surprise they answer `None` and leave it to the general reader, which understands
@@ -16,7 +17,7 @@ use bytes::Bytes;
 
 use crate::constructor as code;
 use crate::descriptor;
-use crate::message::{MessageId, Properties};
+use crate::message::{Essentials, Header, MessageId, Properties};
 use crate::performative::{
     DELIVERY_TAG_BYTES_MAX, DeliveryState, DeliveryTag, Disposition, Flow, LinkFlow, Role, Transfer,
 };
@@ -38,6 +39,32 @@ enum State {
     Released,
 }
 
+/// A message id as it lies in the buffer; text is not checked yet.
+#[derive(Clone, Copy)]
+enum Id<'b> {
+    Text(&'b [u8]),
+    Uuid([u8; 16]),
+    Number(u64),
+}
+
+/// The properties as they lie in the buffer; text is not checked yet. What nobody asks for costs no more than the way
+/// past it.
+#[derive(Clone, Copy)]
+struct PropertyFields<'b> {
+    message_id: Option<Id<'b>>,
+    to: Option<&'b [u8]>,
+    subject: Option<&'b [u8]>,
+    reply_to: Option<&'b [u8]>,
+    correlation_id: Option<Id<'b>>,
+    content_type: Option<&'b [u8]>,
+    content_encoding: Option<&'b [u8]>,
+    absolute_expiry_time: Option<Timestamp>,
+    creation_time: Option<Timestamp>,
+    group_id: Option<&'b [u8]>,
+    group_sequence: Option<u32>,
+    reply_to_group_id: Option<&'b [u8]>,
+}
+
 /// The field list behind a descriptor, if it is a short one, and what follows it.
 #[inline(always)]
 fn fields(bytes: &[u8]) -> Option<(Fields<'_>, &[u8])> {
@@ -53,6 +80,7 @@ fn fields(bytes: &[u8]) -> Option<(Fields<'_>, &[u8])> {
             let ([0, 0, 0, left], rest) = list.split_first_chunk::<4>()? else { return None };
             Some((Fields { rest, left: *left }, behind))
         }
+        [code::LIST_0, behind @ ..] => Some((Fields { rest: &[], left: 0 }, behind)),
         _ => None,
     }
 }
@@ -138,16 +166,26 @@ impl<'b> Fields<'b> {
         Some(Some(state))
     }
 
-    /// A string or symbol in its short form, shared with `source`.
     #[inline(always)]
-    fn text(&mut self, source: &Bytes) -> Option<Option<Text>> {
+    fn ubyte(&mut self) -> Option<Option<u8>> {
+        if !self.present()? {
+            return Some(None);
+        }
+        let [code::UBYTE, number, rest @ ..] = self.rest else { return None };
+        self.rest = rest;
+        Some(Some(*number))
+    }
+
+    /// A string or symbol in its short form.
+    #[inline(always)]
+    fn text(&mut self) -> Option<Option<&'b [u8]>> {
         if !self.present()? {
             return Some(None);
         }
         let [code::STRING_8 | code::SYMBOL_8, length, rest @ ..] = self.rest else { return None };
         let (text, rest) = rest.split_at_checked(usize::from(*length))?;
         self.rest = rest;
-        is_utf8(text).then(|| Some(Text::from_checked(source.slice_ref(text))))
+        Some(Some(text))
     }
 
     #[inline(always)]
@@ -161,18 +199,31 @@ impl<'b> Fields<'b> {
         Some(Some(Timestamp(i64::from_be_bytes(*ms))))
     }
 
-    /// A message id that is a string or a UUID.
+    /// A message id that is a string, a UUID or a ulong. Symbols are taken for strings, as the general reader does.
     #[inline(always)]
-    fn message_id(&mut self, source: &Bytes) -> Option<Option<MessageId>> {
-        if let [code::UUID, rest @ ..] = self.rest
-            && self.left > 0
-        {
-            let (uuid, rest) = rest.split_first_chunk::<16>()?;
-            self.rest = rest;
-            self.left = self.left.saturating_sub(1);
-            return Some(Some(MessageId::Uuid(Uuid::from_bytes(*uuid))));
+    fn message_id(&mut self) -> Option<Option<Id<'b>>> {
+        if !self.present()? {
+            return Some(None);
         }
-        Some(self.text(source)?.map(MessageId::String))
+        let (id, rest) = match self.rest {
+            [code::STRING_8 | code::SYMBOL_8, length, rest @ ..] => {
+                let (text, rest) = rest.split_at_checked(usize::from(*length))?;
+                (Id::Text(text), rest)
+            }
+            [code::UUID, rest @ ..] => {
+                let (uuid, rest) = rest.split_first_chunk::<16>()?;
+                (Id::Uuid(*uuid), rest)
+            }
+            [code::SMALL_ULONG, number, rest @ ..] => (Id::Number(u64::from(*number)), rest),
+            [code::ULONG_0, rest @ ..] => (Id::Number(0), rest),
+            [code::ULONG, rest @ ..] => {
+                let (number, rest) = rest.split_first_chunk::<8>()?;
+                (Id::Number(u64::from_be_bytes(*number)), rest)
+            }
+            _ => return None,
+        };
+        self.rest = rest;
+        Some(Some(id))
     }
 
     /// Passes over a field that must be null.
@@ -283,38 +334,90 @@ pub(crate) fn flow(bytes: &[u8]) -> Option<Flow> {
     })
 }
 
-/// The properties whose field list is `bytes`, a part of `source`.
-///
-/// Symbols are taken for strings in the place of a message id, as the general reader does.
-pub(crate) fn properties(bytes: &[u8], source: &Bytes) -> Option<Properties> {
+/// The header whose field list is `bytes`.
+#[inline]
+pub(crate) fn header(bytes: &[u8]) -> Option<Header> {
     let (mut fields, behind) = fields(bytes)?;
-    let message_id = fields.message_id(source)?;
-    fields.nothing()?;
-    let to = fields.text(source)?;
-    let subject = fields.text(source)?;
-    let reply_to = fields.text(source)?;
-    let correlation_id = fields.message_id(source)?;
-    let content_type = fields.text(source)?;
-    let content_encoding = fields.text(source)?;
-    let absolute_expiry_time = fields.timestamp()?;
-    let creation_time = fields.timestamp()?;
-    let group_id = fields.text(source)?;
-    let group_sequence = fields.uint()?;
-    let reply_to_group_id = fields.text(source)?;
+    let durable = fields.boolean()?;
+    let priority = fields.ubyte()?;
+    let ttl = fields.uint()?;
+    let first_acquirer = fields.boolean()?;
+    let delivery_count = fields.uint()?.unwrap_or(0);
     fields.end()?;
-    behind.is_empty().then_some(Properties {
+    behind.is_empty().then_some(Header { durable, priority, ttl, first_acquirer, delivery_count })
+}
+
+#[inline(always)]
+fn property_fields(bytes: &[u8]) -> Option<PropertyFields<'_>> {
+    let (mut fields, behind) = fields(bytes)?;
+    let message_id = fields.message_id()?;
+    fields.nothing()?;
+    let found = PropertyFields {
         message_id,
+        to: fields.text()?,
+        subject: fields.text()?,
+        reply_to: fields.text()?,
+        correlation_id: fields.message_id()?,
+        content_type: fields.text()?,
+        content_encoding: fields.text()?,
+        absolute_expiry_time: fields.timestamp()?,
+        creation_time: fields.timestamp()?,
+        group_id: fields.text()?,
+        group_sequence: fields.uint()?,
+        reply_to_group_id: fields.text()?,
+    };
+    fields.end()?;
+    behind.is_empty().then_some(found)
+}
+
+/// The properties whose field list is `bytes`, a part of `source`.
+pub(crate) fn properties(bytes: &[u8], source: &Bytes) -> Option<Properties> {
+    let fields = property_fields(bytes)?;
+    Some(Properties {
+        message_id: shared_id(fields.message_id, source)?,
         user_id: None,
-        to,
-        subject,
-        reply_to,
-        correlation_id,
-        content_type: content_type.map(Symbol::from),
-        content_encoding: content_encoding.map(Symbol::from),
-        absolute_expiry_time,
-        creation_time,
-        group_id,
-        group_sequence,
-        reply_to_group_id,
+        to: shared_text(fields.to, source)?,
+        subject: shared_text(fields.subject, source)?,
+        reply_to: shared_text(fields.reply_to, source)?,
+        correlation_id: shared_id(fields.correlation_id, source)?,
+        content_type: shared_text(fields.content_type, source)?.map(Symbol::from),
+        content_encoding: shared_text(fields.content_encoding, source)?.map(Symbol::from),
+        absolute_expiry_time: fields.absolute_expiry_time,
+        creation_time: fields.creation_time,
+        group_id: shared_text(fields.group_id, source)?,
+        group_sequence: fields.group_sequence,
+        reply_to_group_id: shared_text(fields.reply_to_group_id, source)?,
+    })
+}
+
+/// The essentials among the properties whose field list is `bytes`, a part of `source` that was passed over before: the
+/// text of the other properties is not looked at again.
+pub(crate) fn essentials(bytes: &[u8], source: &Bytes) -> Option<Essentials> {
+    let fields = property_fields(bytes)?;
+    Some(Essentials {
+        message_id: shared_id(fields.message_id, source)?,
+        group_id: shared_text(fields.group_id, source)?,
+        absolute_expiry_time: fields.absolute_expiry_time,
+        creation_time: fields.creation_time,
+    })
+}
+
+/// Text of the buffer, shared with `source`; a surprise if it is not UTF-8.
+#[inline]
+fn shared_text(text: Option<&[u8]>, source: &Bytes) -> Option<Option<Text>> {
+    match text {
+        Some(text) if is_utf8(text) => Some(Some(Text::from_checked(source.slice_ref(text)))),
+        Some(_) => None,
+        None => Some(None),
+    }
+}
+
+#[inline]
+fn shared_id(id: Option<Id<'_>>, source: &Bytes) -> Option<Option<MessageId>> {
+    Some(match id {
+        Some(Id::Text(text)) => shared_text(Some(text), source)?.map(MessageId::String),
+        Some(Id::Uuid(uuid)) => Some(MessageId::Uuid(Uuid::from_bytes(uuid))),
+        Some(Id::Number(number)) => Some(MessageId::Ulong(number)),
+        None => None,
     })
 }

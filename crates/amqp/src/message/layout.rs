@@ -66,13 +66,29 @@ enum Kind {
     MessageAnnotations,
     Properties,
     ApplicationProperties,
-    Body(BodyKind),
+    Data,
+    Sequence,
+    Value,
     Footer,
 }
 
 impl Layout {
-    /// Finds the sections of `encoded`.
-    pub fn of(encoded: &Bytes) -> Result<Self, DecodeError> {
+    /// Finds the sections of `encoded`, and checks every value outside the body.
+    pub(super) fn of(encoded: &Bytes) -> Result<Self, DecodeError> {
+        Self::find(encoded, |kind, reader| if kind.is_body() { reader.skip_by_size() } else { reader.skip() })
+    }
+
+    /// Finds the sections of `encoded`, whose values were checked before.
+    pub(super) fn of_checked(encoded: &Bytes) -> Result<Self, DecodeError> {
+        Self::find(encoded, |_, reader| reader.skip_by_size())
+    }
+
+    /// Finds the sections of `encoded`, passing over their values with `pass`.
+    #[inline]
+    fn find(
+        encoded: &Bytes,
+        pass: impl Fn(Kind, &mut Reader<'_>) -> Result<(), DecodeError>,
+    ) -> Result<Self, DecodeError> {
         let mut layout = Self::default();
         let mut reader = Reader::new(encoded);
         let mut previous = None;
@@ -85,7 +101,8 @@ impl Layout {
             {
                 return Err(DecodeError::SectionOrder { section: kind.name(), after: previous.name() });
             }
-            kind.check(&mut reader)?;
+            kind.check_shape(reader.peek()?)?;
+            pass(kind, &mut reader)?;
             let end = encoded.len().saturating_sub(reader.remaining());
             layout.record(kind, Section { start, value, end });
             previous = Some(kind);
@@ -102,15 +119,20 @@ impl Layout {
             Kind::MessageAnnotations => self.message_annotations = Some(section),
             Kind::Properties => self.properties = Some(section),
             Kind::ApplicationProperties => self.application_properties = Some(section),
+            Kind::Data => self.record_body(BodyKind::Data, section),
+            Kind::Sequence => self.record_body(BodyKind::Sequence, section),
+            Kind::Value => self.record_body(BodyKind::Value, section),
             Kind::Footer => self.footer = Some(section),
-            Kind::Body(kind) => {
-                if self.body_kind == BodyKind::Absent {
-                    self.body_kind = kind;
-                    self.body.start = section.start;
-                }
-                self.body.end = section.end;
-            }
         }
+    }
+
+    #[inline]
+    fn record_body(&mut self, kind: BodyKind, section: Section) {
+        if self.body_kind == BodyKind::Absent {
+            self.body_kind = kind;
+            self.body.start = section.start;
+        }
+        self.body.end = section.end;
     }
 
     fn place_empty_body(&mut self, length: usize) {
@@ -141,9 +163,9 @@ impl Kind {
             0x72 => Ok(Self::MessageAnnotations),
             0x73 => Ok(Self::Properties),
             0x74 => Ok(Self::ApplicationProperties),
-            0x75 => Ok(Self::Body(BodyKind::Data)),
-            0x76 => Ok(Self::Body(BodyKind::Sequence)),
-            0x77 => Ok(Self::Body(BodyKind::Value)),
+            0x75 => Ok(Self::Data),
+            0x76 => Ok(Self::Sequence),
+            0x77 => Ok(Self::Value),
             0x78 => Ok(Self::Footer),
             found => Err(DecodeError::UnexpectedDescriptor { expected: EXPECTED, found }),
         }
@@ -151,10 +173,15 @@ impl Kind {
 
     #[inline]
     fn may_follow(self, previous: Self) -> bool {
-        match (previous, self) {
-            (Self::Body(before), Self::Body(after)) => before == after && after != BodyKind::Value,
-            _ => previous < self,
+        if previous.is_body() && self.is_body() {
+            return previous == self && self != Self::Value;
         }
+        previous < self
+    }
+
+    #[inline]
+    fn is_body(self) -> bool {
+        matches!(self, Self::Data | Self::Sequence | Self::Value)
     }
 
     fn name(self) -> &'static str {
@@ -164,29 +191,27 @@ impl Kind {
             Self::MessageAnnotations => descriptor::MESSAGE_ANNOTATIONS.name,
             Self::Properties => descriptor::PROPERTIES.name,
             Self::ApplicationProperties => descriptor::APPLICATION_PROPERTIES.name,
-            Self::Body(BodyKind::Data) => descriptor::DATA.name,
-            Self::Body(BodyKind::Sequence) => descriptor::AMQP_SEQUENCE.name,
-            Self::Body(_) => descriptor::AMQP_VALUE.name,
+            Self::Data => descriptor::DATA.name,
+            Self::Sequence => descriptor::AMQP_SEQUENCE.name,
+            Self::Value => descriptor::AMQP_VALUE.name,
             Self::Footer => descriptor::FOOTER.name,
         }
     }
 
-    /// Checks that the section's value has the shape its descriptor promises, and passes over it.
+    /// Checks that the section's value has the shape its descriptor promises.
     #[inline]
-    fn check(self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let constructor = reader.peek()?;
-        let is_list = matches!(constructor, code::LIST_0 | code::LIST_8 | code::LIST_32);
-        let is_map = matches!(constructor, code::MAP_8 | code::MAP_32);
-        let is_binary = matches!(constructor, code::BINARY_8 | code::BINARY_32);
+    fn check_shape(self, constructor: u8) -> Result<(), DecodeError> {
         let (expected, fits) = match self {
-            Self::Header | Self::Properties | Self::Body(BodyKind::Sequence) => ("a list", is_list),
-            Self::Body(BodyKind::Data) => ("a binary", is_binary),
-            Self::Body(_) => ("a value", true),
-            _ => ("a map", is_map),
+            Self::Header | Self::Properties | Self::Sequence => {
+                ("a list", matches!(constructor, code::LIST_0 | code::LIST_8 | code::LIST_32))
+            }
+            Self::DeliveryAnnotations
+            | Self::MessageAnnotations
+            | Self::ApplicationProperties
+            | Self::Footer => ("a map", matches!(constructor, code::MAP_8 | code::MAP_32)),
+            Self::Data => ("a binary", matches!(constructor, code::BINARY_8 | code::BINARY_32)),
+            Self::Value => ("a value", true),
         };
-        if !fits {
-            return Err(DecodeError::UnexpectedType { expected, code: constructor });
-        }
-        if matches!(self, Self::Body(_)) { reader.skip_by_size() } else { reader.skip() }
+        if fits { Ok(()) } else { Err(DecodeError::UnexpectedType { expected, code: constructor }) }
     }
 }

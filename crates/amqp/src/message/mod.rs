@@ -16,13 +16,13 @@ use bytes::Bytes;
 pub use batch::BatchBuilder;
 pub use header::Header;
 pub use layout::{BodyKind, Layout, Section};
-pub use properties::{MessageId, Properties};
+pub use properties::{Essentials, MessageId, Properties};
 pub use rebuild::Changes;
 pub use write::{put_data, put_header, put_map_section, put_properties, put_value};
 
 use crate::decode::{Composite, Reader, quick};
 use crate::error::DecodeError;
-use crate::value::{Map, Value};
+use crate::value::{Encoded, Map, Value};
 
 /// An encoded message whose sections were found and checked, the body excepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,11 +41,12 @@ impl Message {
         Ok(Self { encoded, layout })
     }
 
-    /// A message whose sections were found before, for instance when it was stored.
+    /// Finds the sections of a message that [`Message::parse`] has taken before, for instance when it was stored.
     ///
-    /// A layout of other bytes yields sections that are absent or nonsense, never a panic.
-    pub fn with_layout(encoded: Bytes, layout: Layout) -> Self {
-        Self { encoded, layout }
+    /// Their order, descriptors and sizes are checked again, what is in them is not.
+    pub fn parse_again(encoded: Bytes) -> Result<Self, DecodeError> {
+        let layout = Layout::of_checked(&encoded)?;
+        Ok(Self { encoded, layout })
     }
 
     /// The whole encoded message.
@@ -59,17 +60,36 @@ impl Message {
     }
 
     /// The header, if there is one.
+    #[inline]
     pub fn header(&self) -> Result<Option<Header>, DecodeError> {
+        let Some(section) = self.value_of(self.layout.header) else { return Ok(None) };
+        match quick::header(section) {
+            Some(header) => Ok(Some(header)),
+            None => self.header_carefully(),
+        }
+    }
+
+    /// The header, whatever its encoding.
+    pub(crate) fn header_carefully(&self) -> Result<Option<Header>, DecodeError> {
         self.composite(self.layout.header)
     }
 
     /// The properties, if there are any.
     pub fn properties(&self) -> Result<Option<Properties>, DecodeError> {
-        let section = self.layout.properties.and_then(|section| self.encoded.get(section.value..section.end));
-        if let Some(properties) = section.and_then(|section| quick::properties(section, &self.encoded)) {
-            return Ok(Some(properties));
+        let Some(section) = self.value_of(self.layout.properties) else { return Ok(None) };
+        match quick::properties(section, &self.encoded) {
+            Some(properties) => Ok(Some(properties)),
+            None => self.properties_carefully(),
         }
-        self.properties_carefully()
+    }
+
+    /// Those of the properties that a broker needs. Refuses what [`Message::properties`] refuses.
+    pub fn essentials(&self) -> Result<Essentials, DecodeError> {
+        let Some(section) = self.value_of(self.layout.properties) else { return Ok(Essentials::default()) };
+        match quick::essentials(section, &self.encoded) {
+            Some(essentials) => Ok(essentials),
+            None => Ok(self.properties_carefully()?.unwrap_or_default().into()),
+        }
     }
 
     /// The properties, whatever their encoding.
@@ -90,6 +110,16 @@ impl Message {
     /// The application's own properties; look at them with [`Map::encoded_iter`] to keep values byte for byte.
     pub fn application_properties(&self) -> Option<Map> {
         self.map(self.layout.application_properties)
+    }
+
+    /// Keys and values of the message's annotations in order, still encoded.
+    pub fn annotation_entries(&self) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> + '_ {
+        self.entries(self.layout.message_annotations)
+    }
+
+    /// Keys and values of the application's own properties in order, still encoded.
+    pub fn application_entries(&self) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> + '_ {
+        self.entries(self.layout.application_properties)
     }
 
     /// The footer.
@@ -130,16 +160,25 @@ impl Message {
         Ok(Some(value))
     }
 
+    /// The encoded value of a section.
+    #[inline]
+    fn value_of(&self, section: Option<Section>) -> Option<&[u8]> {
+        section.and_then(|section| self.encoded.get(section.value..section.end))
+    }
+
     fn composite<T: Composite>(&self, section: Option<Section>) -> Result<Option<T>, DecodeError> {
-        let Some(bytes) = section.and_then(|section| self.encoded.get(section.value..section.end)) else {
-            return Ok(None);
-        };
+        let Some(bytes) = self.value_of(section) else { return Ok(None) };
         Reader::of_part(&self.encoded, bytes).fields(T::DESCRIPTOR.name, T::read).map(Some)
     }
 
+    fn entries(&self, section: Option<Section>) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> + '_ {
+        let mut reader = Reader::of_checked_part(&self.encoded, self.value_of(section).unwrap_or_default());
+        let count = reader.enter_checked_map().unwrap_or(0);
+        (0..count / 2).map_while(move |_| Some((reader.checked_encoded()?, reader.checked_encoded()?)))
+    }
+
     fn map(&self, section: Option<Section>) -> Option<Map> {
-        let section = section?;
-        let bytes = self.encoded.get(section.value..section.end)?;
+        let bytes = self.value_of(section)?;
         Reader::of_part(&self.encoded, bytes).checked_map()
     }
 }

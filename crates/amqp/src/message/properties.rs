@@ -55,6 +55,26 @@ pub struct Properties {
     pub reply_to_group_id: Option<Text>,
 }
 
+/// The properties that decide what a broker does with a message, read without the others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Essentials {
+    /// The message's identity.
+    pub message_id: Option<MessageId>,
+    /// The group it belongs to.
+    pub group_id: Option<Text>,
+    /// When it ceases to matter.
+    pub absolute_expiry_time: Option<Timestamp>,
+    /// When it was created.
+    pub creation_time: Option<Timestamp>,
+}
+
+impl From<Properties> for Essentials {
+    fn from(properties: Properties) -> Self {
+        let Properties { message_id, group_id, absolute_expiry_time, creation_time, .. } = properties;
+        Self { message_id, group_id, absolute_expiry_time, creation_time }
+    }
+}
+
 impl MessageId {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let constructor = reader.peek()?;

@@ -253,11 +253,21 @@ fn a_batch_is_a_message_whose_data_are_messages() {
 }
 
 #[test]
-fn a_layout_of_other_bytes_finds_nothing_and_breaks_nothing() {
-    let layout = parse(&[HEADER, PROPERTIES, APPLICATION_PROPERTIES, DATA]).unwrap().layout().clone();
-    let message = Message::with_layout(Bytes::from_static(&[0xff; 7]), layout);
-    let _ = (message.header(), message.properties(), message.application_properties(), message.value());
-    assert_eq!(message.data().count(), 0);
+fn a_message_that_was_parsed_before_is_found_by_its_sizes_alone() {
+    let again = |sections: &[&[u8]]| Message::parse_again(sections.concat().into());
+    let whole = [HEADER, PROPERTIES, APPLICATION_PROPERTIES, DATA];
+    assert_eq!(again(&whole), parse(&whole));
+    for (case, sections) in [
+        ("another order", &[DATA, PROPERTIES][..]),
+        ("another shape", &[&[0, 0x53, 0x70, 0xc1, 1, 0]]),
+        ("an end too early", &[HEADER, &[0, 0x53, 0x75, 0xa0, 2, b'd']]),
+    ] {
+        assert_eq!(again(sections), parse(sections), "{case}");
+        assert!(again(sections).is_err(), "{case}");
+    }
+    // A subject that is not text: nothing that could have been parsed before, and still no panic.
+    let broken = again(&[&[0, 0x53, 0x73, 0xc0, 7, 4, 0x40, 0x40, 0x40, 0xa1, 1, 0xff]]).unwrap();
+    assert!(broken.properties().is_err());
 }
 
 fn message() -> impl Strategy<Value = Vec<u8>> {

@@ -145,7 +145,7 @@ impl Door {
                 return Ok(());
             }
         };
-        let message = match Message::parse(body.bytes.clone()) {
+        let message = match Message::parse_again(body.bytes.clone()) {
             Ok(message) => message,
             Err(error) => {
                 self.unreadable(link, &handed.delivery, &error.to_string());

@@ -1,9 +1,9 @@
 //! A message as filters and rules see it, read from its encoding when they ask.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use vorrang_amqp::message::{Message, MessageId, Properties};
-use vorrang_amqp::value::Map;
 use vorrang_broker::shard::{Body, Decode};
 use vorrang_filter::{Lookup, SystemProperty, ValueRef, name};
 
@@ -12,35 +12,36 @@ use super::{annotation, value};
 /// Ticks of 100 ns in a millisecond.
 const TICKS_PER_MS: u64 = 10_000;
 
-/// The properties of an encoded message, for filters.
+/// The properties of an encoded message, for filters. Most messages are never asked for any.
 pub struct Content {
-    pub(super) properties: Properties,
-    pub(super) application: Option<Map>,
-    pub(super) annotations: Option<Map>,
-    pub(super) priority: Option<u8>,
-    pub(super) time_to_live_ms: Option<u64>,
-    pub(super) size: usize,
+    message: Message,
+    priority: Option<u8>,
+    time_to_live_ms: Option<u64>,
+    /// The properties, once somebody has asked for one.
+    properties: OnceLock<Box<Properties>>,
 }
 
 impl Content {
-    /// Reads the sections around the body; properties that cannot be read count as absent, because
-    /// the message was accepted with them.
+    /// A message with the level and the lifetime that its sender gave it.
     #[must_use]
-    pub fn of(message: &Message) -> Content {
-        let header = message.header().ok().flatten();
-        Content {
-            properties: message.properties().ok().flatten().unwrap_or_default(),
-            application: message.application_properties(),
-            annotations: message.message_annotations(),
-            priority: header.and_then(|header| header.priority),
-            time_to_live_ms: header.and_then(|header| header.ttl).map(u64::from),
-            size: message.encoded().len(),
-        }
+    pub fn new(message: Message, priority: Option<u8>, time_to_live_ms: Option<u64>) -> Content {
+        Content { message, priority, time_to_live_ms, properties: OnceLock::new() }
+    }
+
+    /// A stored message.
+    #[must_use]
+    pub fn stored(message: Message) -> Content {
+        let header = message.header().ok().flatten().unwrap_or_default();
+        Content::new(message, header.priority, header.ttl.map(u64::from))
+    }
+
+    /// Properties that cannot be read count as absent, because the message was accepted with them.
+    fn properties(&self) -> &Properties {
+        self.properties.get_or_init(|| Box::new(self.message.properties().ok().flatten().unwrap_or_default()))
     }
 
     fn annotation(&self, name: &str) -> Option<ValueRef<'_>> {
-        let entries = self.annotations.as_ref()?.encoded_iter();
-        let (_, found) = entries.into_iter().find(|(key, _)| key.as_str() == Some(name))?;
+        let (_, found) = self.message.annotation_entries().find(|(key, _)| key.as_str() == Some(name))?;
         value::to_filter(&found).value()
     }
 }
@@ -51,8 +52,8 @@ pub struct StoredMessages;
 
 impl Decode for StoredMessages {
     fn view(&self, body: &Body) -> Option<Box<dyn vorrang_filter::Message>> {
-        let message = Message::parse(body.bytes.clone()).ok()?;
-        Some(Box::new(Content::of(&message)))
+        let message = Message::parse_again(body.bytes.clone()).ok()?;
+        Some(Box::new(Content::stored(message)))
     }
 
     fn property<'v>(&self, encoded: &'v [u8]) -> Lookup<'v> {
@@ -62,18 +63,17 @@ impl Decode for StoredMessages {
 
 impl vorrang_filter::Message for Content {
     fn system(&self, property: SystemProperty) -> Option<ValueRef<'_>> {
-        let properties = &self.properties;
         match property {
             SystemProperty::ContentType => {
-                properties.content_type.as_ref().map(|name| ValueRef::String(name.as_str()))
+                self.properties().content_type.as_ref().map(|name| ValueRef::String(name.as_str()))
             }
-            SystemProperty::CorrelationId => properties.correlation_id.as_ref().map(id),
-            SystemProperty::MessageId => properties.message_id.as_ref().map(id),
-            SystemProperty::Label => text(properties.subject.as_ref()),
-            SystemProperty::To => text(properties.to.as_ref()),
-            SystemProperty::ReplyTo => text(properties.reply_to.as_ref()),
-            SystemProperty::ReplyToSessionId => text(properties.reply_to_group_id.as_ref()),
-            SystemProperty::SessionId => text(properties.group_id.as_ref()),
+            SystemProperty::CorrelationId => self.properties().correlation_id.as_ref().map(id),
+            SystemProperty::MessageId => self.properties().message_id.as_ref().map(id),
+            SystemProperty::Label => text(self.properties().subject.as_ref()),
+            SystemProperty::To => text(self.properties().to.as_ref()),
+            SystemProperty::ReplyTo => text(self.properties().reply_to.as_ref()),
+            SystemProperty::ReplyToSessionId => text(self.properties().reply_to_group_id.as_ref()),
+            SystemProperty::SessionId => text(self.properties().group_id.as_ref()),
             SystemProperty::PartitionKey => self.annotation(annotation::PARTITION_KEY),
             SystemProperty::ViaPartitionKey => self.annotation(annotation::VIA_PARTITION_KEY),
             SystemProperty::ScheduledEnqueueTimeUtc => self.annotation(annotation::SCHEDULED),
@@ -82,7 +82,7 @@ impl vorrang_filter::Message for Content {
                 Some(ValueRef::Timespan(i64::try_from(ticks).unwrap_or(i64::MAX)))
             }
             SystemProperty::Priority => self.priority.map(|level| ValueRef::Int(i64::from(level))),
-            SystemProperty::Size => i64::try_from(self.size).ok().map(ValueRef::Int),
+            SystemProperty::Size => i64::try_from(self.message.encoded().len()).ok().map(ValueRef::Int),
             SystemProperty::DeliveryCount => Some(ValueRef::Int(0)),
             // What the broker gives a message later has no value while it is being sent.
             SystemProperty::DeadLetterSource
@@ -98,10 +98,10 @@ impl vorrang_filter::Message for Content {
     }
 
     fn user(&self, name: &str) -> Lookup<'_> {
-        let Some(map) = &self.application else { return Lookup::Missing };
-        let names = map.encoded_iter().map(|(key, _)| key.as_str().unwrap_or_default());
+        let entries = || self.message.application_entries();
+        let names = entries().map(|(key, _)| key.as_str().unwrap_or_default());
         let Some(place) = name::position(names, name) else { return Lookup::Missing };
-        let found = map.encoded_iter().nth(place);
+        let found = entries().nth(place);
         found.map_or(Lookup::Missing, |(_, encoded)| value::to_filter(&encoded))
     }
 }
@@ -126,6 +126,6 @@ fn id(id: &MessageId) -> ValueRef<'_> {
 impl fmt::Debug for Content {
     /// Not the values: what applications put into messages does not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Content").field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("Content").field("size", &self.message.encoded().len()).finish_non_exhaustive()
     }
 }

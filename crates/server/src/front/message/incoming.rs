@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use vorrang_amqp::DecodeError;
-use vorrang_amqp::message::{Message, MessageId, Properties};
-use vorrang_amqp::value::{Map, Value};
+use vorrang_amqp::message::{Essentials, Message, MessageId};
+use vorrang_amqp::value::Value;
 use vorrang_engine::message::Incoming;
 use vorrang_engine::text::Text;
 use vorrang_engine::{Span, Timestamp};
@@ -47,37 +47,51 @@ pub enum Error {
 pub fn read(payload: Bytes) -> Result<Incoming, Error> {
     let message = Message::parse(payload)?;
     let header = message.header()?.unwrap_or_default();
-    let properties = message.properties()?.unwrap_or_default();
-    if let Some(map) = message.application_properties() {
-        check_sizes(&map)?;
-    }
-    let annotations = message.message_annotations();
-    let annotation = |name: &str| annotations.as_ref().and_then(|map| map.value(name));
-    let time_to_live_ms = time_to_live(&properties).or(header.ttl.map(u64::from));
+    let essentials = message.essentials()?;
+    check_sizes(&message)?;
+    let annotations = Annotations::of(&message);
+    let time_to_live_ms = time_to_live(&essentials).or(header.ttl.map(u64::from));
     Ok(Incoming {
         payload: message.encoded().clone(),
-        message_id: properties.message_id.as_ref().map(id_text),
-        session_id: properties.group_id.clone().map(text),
-        partition_key: annotation(annotation::PARTITION_KEY).and_then(|key| key.as_text().cloned()).map(text),
+        message_id: essentials.message_id.map(id_text),
+        session_id: essentials.group_id.map(text),
+        partition_key: annotations.partition_key.and_then(|key| key.as_text().cloned()).map(text),
         time_to_live: time_to_live_ms.map(Span),
-        scheduled_for: annotation(annotation::SCHEDULED).as_ref().and_then(time),
+        scheduled_for: annotations.scheduled.as_ref().and_then(time),
         priority: header.priority,
-        deadline: annotation(annotation::DEADLINE).as_ref().and_then(time),
-        content: Arc::new(Content {
-            application: message.application_properties(),
-            priority: header.priority,
-            size: message.encoded().len(),
-            time_to_live_ms,
-            properties,
-            annotations,
-        }),
+        deadline: annotations.deadline.as_ref().and_then(time),
+        content: Arc::new(Content::new(message, header.priority, time_to_live_ms)),
     })
 }
 
+/// The annotations that mean something to the engine; of several under one name, the first.
+#[derive(Default)]
+struct Annotations {
+    partition_key: Option<Value>,
+    scheduled: Option<Value>,
+    deadline: Option<Value>,
+}
+
+impl Annotations {
+    fn of(message: &Message) -> Annotations {
+        let mut found = Annotations::default();
+        for (key, value) in message.annotation_entries() {
+            let place = match key.as_str() {
+                Some(annotation::PARTITION_KEY) => &mut found.partition_key,
+                Some(annotation::SCHEDULED) => &mut found.scheduled,
+                Some(annotation::DEADLINE) => &mut found.deadline,
+                _ => continue,
+            };
+            place.get_or_insert_with(|| value.decode());
+        }
+        found
+    }
+}
+
 /// The lifetime a sender means by its two dates; it wins over `header.ttl`, which cannot say more than 49 days.
-fn time_to_live(properties: &Properties) -> Option<u64> {
-    let created = properties.creation_time?.0;
-    let expires = properties.absolute_expiry_time?.0;
+fn time_to_live(essentials: &Essentials) -> Option<u64> {
+    let created = essentials.creation_time?.0;
+    let expires = essentials.absolute_expiry_time?.0;
     u64::try_from(expires.checked_sub(created)?).ok().filter(|span| *span > 0)
 }
 
@@ -92,29 +106,31 @@ fn text(text: vorrang_amqp::Text) -> Text {
 }
 
 /// The id as text: what duplicate detection compares.
-pub(crate) fn id_text(id: &MessageId) -> Text {
+pub(crate) fn id_text(id: MessageId) -> Text {
     match id {
-        MessageId::String(id) => text(id.clone()),
-        MessageId::Ulong(number) => Text::from(number.to_string().as_str()),
-        MessageId::Uuid(uuid) => Text::from(uuid.to_string().as_str()),
+        MessageId::String(id) => text(id),
+        MessageId::Ulong(number) => text(number.to_string().into()),
+        MessageId::Uuid(uuid) => text(uuid.to_string().into()),
         MessageId::Binary(bytes) => {
             let mut digits = String::with_capacity(bytes.len().saturating_mul(2));
             for byte in bytes {
                 // Writing to a string cannot fail.
                 let _ = write!(digits, "{byte:02x}");
             }
-            Text::from(digits.as_str())
+            text(digits.into())
         }
     }
 }
 
-fn check_sizes(map: &Map) -> Result<(), Error> {
+fn check_sizes(message: &Message) -> Result<(), Error> {
+    let section = message.layout().application_properties;
+    if section.is_none_or(|section| section.end.saturating_sub(section.value) <= PROPERTY_BYTES_MAX) {
+        return Ok(());
+    }
+    let map = message.application_properties().unwrap_or_default();
     let all = map.encoded_entries().len();
     if all > PROPERTIES_BYTES_MAX {
         return Err(Error::PropertiesTooLarge { size: all, limit: PROPERTIES_BYTES_MAX });
-    }
-    if all <= PROPERTY_BYTES_MAX {
-        return Ok(());
     }
     for (key, value) in map.encoded_iter() {
         let size = key.as_bytes().len().saturating_add(value.as_bytes().len());
@@ -128,7 +144,7 @@ fn check_sizes(map: &Map) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use vorrang_amqp::descriptor;
-    use vorrang_amqp::message::{Header, put_data, put_header, put_map_section, put_properties};
+    use vorrang_amqp::message::{Header, Properties, put_data, put_header, put_map_section, put_properties};
     use vorrang_amqp::value::Timestamp as AmqpTimestamp;
     use vorrang_filter::{SystemProperty, ValueRef};
 

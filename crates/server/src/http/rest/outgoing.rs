@@ -104,8 +104,8 @@ fn broker_properties(delivery: &Delivery, properties: &Properties, message: &Mes
         }
     };
     let text = |text: &Option<vorrang_amqp::Text>| text.as_ref().map(|text| json!(text.as_str()));
-    put("MessageId", properties.message_id.as_ref().map(|id| json!(id_text(id).as_str())));
-    put("CorrelationId", properties.correlation_id.as_ref().map(|id| json!(id_text(id).as_str())));
+    put("MessageId", properties.message_id.clone().map(|id| json!(id_text(id).as_str())));
+    put("CorrelationId", properties.correlation_id.clone().map(|id| json!(id_text(id).as_str())));
     put("SessionId", text(&properties.group_id));
     put("Label", text(&properties.subject));
     put("ReplyTo", text(&properties.reply_to));
