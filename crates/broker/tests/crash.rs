@@ -184,7 +184,7 @@ fn messages(world: &World) -> BTreeSet<String> {
                 | Fact::RestoredRun(_)
         )
     };
-    world.core.state().freeze().facts().filter(kept).map(|fact| format!("{fact:?}")).collect()
+    world.core.state().clone().freeze().facts().filter(kept).map(|fact| format!("{fact:?}")).collect()
 }
 
 /// What a second shard makes of the same disk is what the first knows.

@@ -207,7 +207,7 @@ fn fill_until_some_lie_on_disk(
     told: impl Fn(Command) -> Command,
 ) -> u64 {
     let mut next = 0_u64;
-    while world.core.state().freeze().facts().all(|fact| !matches!(fact, Fact::RestoredRun(_))) {
+    while world.core.state().clone().freeze().facts().all(|fact| !matches!(fact, Fact::RestoredRun(_))) {
         assert!(next < 5_000, "nothing leaves memory");
         for _ in 0..20 {
             let mut bytes = next.to_le_bytes().to_vec();

@@ -551,7 +551,7 @@ impl World {
 
     fn has_moved(&self, delivery: &Delivery) -> bool {
         let Some(core) = self.station.core() else { return false };
-        core.state().freeze().facts().any(|fact| match fact {
+        core.state().clone().freeze().facts().any(|fact| match fact {
             Fact::RestoredMessage(message) => {
                 let arrival = &message.arrival;
                 (arrival.mailbox, arrival.sequence) == (delivery.mailbox, delivery.sequence)

@@ -25,7 +25,7 @@ pub struct Chilling {
 }
 
 impl Chilling {
-    pub(super) fn new(state: &State, writer: ExtentWriter) -> Chilling {
+    pub(super) fn new(state: &mut State, writer: ExtentWriter) -> Chilling {
         Chilling { frozen: state.freeze(), spared: state.watched_mailboxes().collect(), writer }
     }
 

@@ -176,12 +176,12 @@ fn with_lives(lives: &[Option<u64>], settings: Vec<Setting>) -> Trial {
 
 fn same_after_a_restart(trial: &Trial) {
     let mut restored = crate::State::new(trial.state.limits().clone());
-    for fact in trial.state.freeze().facts() {
+    for fact in trial.state.clone().freeze().facts() {
         restored.apply(&fact);
     }
     assert_eq!((restored.misfits(), restored.audit()), (0, Vec::new()));
     let told = |state: &crate::State| -> Vec<String> {
-        state.freeze().facts().map(|fact| format!("{fact:?}")).collect()
+        state.clone().freeze().facts().map(|fact| format!("{fact:?}")).collect()
     };
     assert_eq!(told(&restored), told(&trial.state), "a snapshot keeps it");
     assert_eq!(told(&trial.replayed().state), told(&trial.state), "and so does the log");

@@ -47,7 +47,7 @@ struct FrozenMailbox {
 impl State {
     /// The state as it is now, to be written down while this one goes on.
     #[must_use]
-    pub fn freeze(&self) -> FrozenState {
+    pub fn freeze(&mut self) -> FrozenState {
         let entities = self.catalogue.parts();
         let ids = entities.iter().flat_map(|(entity, _)| crate::namespace::parts(entity.id));
         let mailboxes = ids.filter_map(|id| {

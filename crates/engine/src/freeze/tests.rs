@@ -7,7 +7,7 @@ use crate::time::Span;
 use crate::trial::Trial;
 
 fn told(state: &State) -> Vec<String> {
-    state.freeze().facts().map(|fact| format!("{fact:?}")).collect()
+    state.clone().freeze().facts().map(|fact| format!("{fact:?}")).collect()
 }
 
 #[test]

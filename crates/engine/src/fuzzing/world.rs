@@ -653,7 +653,7 @@ fn settings(name: &str) -> Vec<Setting> {
 
 /// Everything durable about a state, as text. What connections do is left out.
 fn picture(state: &State) -> BTreeSet<String> {
-    let facts = state.freeze();
+    let facts = state.clone().freeze();
     let facts = facts.facts().map(|fact| match fact {
         Fact::RestoredNamespace { seed, generation, tokens, next_entity, next_rule, .. } => {
             format!("{seed} {generation} {tokens} {next_entity} {next_rule}")

@@ -151,7 +151,7 @@ impl LockTable {
     }
 
     /// The locks by themselves, shared with this table until either changes.
-    pub(crate) fn freeze(&self) -> Slab<Lock> {
+    pub(crate) fn freeze(&mut self) -> Slab<Lock> {
         self.locks.freeze()
     }
 

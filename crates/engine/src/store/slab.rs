@@ -1,7 +1,9 @@
 //! Slots in pages, named by a handle and used again when freed.
 //!
-//! Pages lie behind `Arc`s: [`Slab::freeze`] shares them, and a later write copies just the page it
-//! touches. Freed slots form a list through themselves, so an empty slab needs no book beside it.
+//! [`Slab::freeze`] shares the pages, and the first write to one afterwards takes it back, copying it if the
+//! frozen slab is still there. So whether anybody shares a page is asked once after each freezing: in between it
+//! lies where it is written, with no counter to check and no pointer more to follow. Freed slots form a list
+//! through themselves, so an empty slab needs no book beside it.
 
 use std::sync::Arc;
 
@@ -40,11 +42,53 @@ pub(crate) trait Slot: Clone {
 /// Slots in pages.
 #[derive(Debug, Clone)]
 pub(crate) struct Slab<T> {
-    pages: Vec<Arc<Vec<T>>>,
+    pages: Vec<Page<T>>,
     free: Handle,
     /// Slots ever used: handles below this number exist.
     used: u32,
     live: u32,
+}
+
+#[derive(Debug, Clone)]
+enum Page<T> {
+    Own(Vec<T>),
+    Shared(Arc<Vec<T>>),
+}
+
+impl<T: Clone> Page<T> {
+    fn slots(&self) -> &[T] {
+        match self {
+            Page::Own(slots) => slots,
+            Page::Shared(slots) => slots,
+        }
+    }
+
+    /// To be changed: a shared page becomes this slab's own first.
+    fn own(&mut self) -> &mut Vec<T> {
+        match self {
+            Page::Own(slots) => slots,
+            Page::Shared(_) => self.take_back(),
+        }
+    }
+
+    #[cold]
+    fn take_back(&mut self) -> &mut Vec<T> {
+        if let Page::Shared(slots) = self {
+            *self = Page::Own(Arc::unwrap_or_clone(std::mem::take(slots)));
+        }
+        match self {
+            Page::Own(slots) => slots,
+            Page::Shared(slots) => Arc::make_mut(slots),
+        }
+    }
+
+    /// The same page for another slab.
+    fn share(&mut self) -> Page<T> {
+        if let Page::Own(slots) = self {
+            *self = Page::Shared(Arc::new(std::mem::take(slots)));
+        }
+        self.clone()
+    }
 }
 
 impl<T> Default for Slab<T> {
@@ -66,13 +110,13 @@ impl<T: Slot> Slab<T> {
 
     /// What lies in a slot that is in use.
     pub(crate) fn get(&self, handle: Handle) -> Option<&T> {
-        let found = self.pages.get(handle.page()?)?.get(handle.slot()?)?;
+        let found = self.pages.get(handle.page()?)?.slots().get(handle.slot()?)?;
         found.next_free().is_none().then_some(found)
     }
 
     /// The same, to be changed. Copies the page first if a snapshot still shares it.
     pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
-        let found = Arc::make_mut(self.pages.get_mut(handle.page()?)?).get_mut(handle.slot()?)?;
+        let found = self.raw_mut(handle)?;
         found.next_free().is_none().then_some(found)
     }
 
@@ -95,10 +139,10 @@ impl<T: Slot> Slab<T> {
         }
         if handle.0.is_multiple_of(PAGE_SLOTS) {
             let slots = usize::try_from(PAGE_SLOTS).unwrap_or(0);
-            self.pages.push(Arc::new(Vec::with_capacity(slots)));
+            self.pages.push(Page::Own(Vec::with_capacity(slots)));
         }
         if let Some(page) = self.pages.last_mut() {
-            Arc::make_mut(page).push(value);
+            page.own().push(value);
         }
         self.used = self.used.saturating_add(1);
         self.live = self.live.saturating_add(1);
@@ -116,18 +160,19 @@ impl<T: Slot> Slab<T> {
     }
 
     /// A copy that shares every page until one of both writes to it.
-    pub(crate) fn freeze(&self) -> Slab<T> {
-        self.clone()
+    pub(crate) fn freeze(&mut self) -> Slab<T> {
+        let pages = self.pages.iter_mut().map(Page::share).collect();
+        Slab { pages, free: self.free, used: self.used, live: self.live }
     }
 
     /// Everything in use, in the order of handles.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, &T)> {
-        let slots = self.pages.iter().flat_map(|page| page.iter());
+        let slots = self.pages.iter().flat_map(Page::slots);
         (0..self.used).map(Handle).zip(slots).filter(|(_, slot)| slot.next_free().is_none())
     }
 
     fn raw_mut(&mut self, handle: Handle) -> Option<&mut T> {
-        Arc::make_mut(self.pages.get_mut(handle.page()?)?).get_mut(handle.slot()?)
+        self.pages.get_mut(handle.page()?)?.own().get_mut(handle.slot()?)
     }
 }
 
@@ -178,5 +223,25 @@ mod tests {
         *slab.get_mut(handle).unwrap() = Cell::Used(2);
         assert_eq!(frozen.get(handle), Some(&Cell::Used(1)));
         assert_eq!(slab.get(handle), Some(&Cell::Used(2)));
+    }
+
+    #[test]
+    fn a_page_is_copied_only_while_a_frozen_copy_needs_it() {
+        let mut slab = Slab::default();
+        let handle = slab.insert(Cell::Used(1));
+        let place = |slab: &Slab<Cell>| std::ptr::from_ref(slab.get(handle).unwrap());
+        let before = place(&slab);
+        drop(slab.freeze());
+        *slab.get_mut(handle).unwrap() = Cell::Used(2);
+        assert_eq!(place(&slab), before, "nobody shares it any more");
+        let frozen = slab.freeze();
+        *slab.get_mut(handle).unwrap() = Cell::Used(3);
+        assert_eq!(place(&frozen), before);
+        let copied = place(&slab);
+        assert_ne!(copied, before);
+        slab.remove(handle);
+        assert_eq!(slab.insert(Cell::Used(4)), handle);
+        assert_eq!(place(&slab), copied, "it is copied once");
+        assert_eq!(frozen.get(handle), Some(&Cell::Used(2)));
     }
 }

@@ -103,7 +103,7 @@ impl Core {
     }
 
     /// The whole namespace, with every payload.
-    fn capture(&self) -> Result<Answer, Refused> {
+    fn capture(&mut self) -> Result<Answer, Refused> {
         let unusable = |error: &dyn std::fmt::Display| Refused::Unusable { why: error.to_string().into() };
         let mut image = Image { taken: self.now, ..Image::default() };
         let mut bytes = 0_usize;

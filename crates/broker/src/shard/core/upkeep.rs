@@ -78,7 +78,7 @@ impl Core {
     fn chill_to_stop(&mut self) -> Result<(), Failure> {
         self.own.clear();
         let begun = self.writer.log().extent();
-        let chilled = begun.and_then(|writer| Chilling::new(&self.state, writer).run());
+        let chilled = begun.and_then(|writer| Chilling::new(&mut self.state, writer).run());
         self.own.extend(chilled.unwrap_or_default());
         while !self.own.is_empty() {
             self.writer.begin(self.now);
@@ -133,7 +133,7 @@ impl Core {
         }
         self.heat.tried(in_memory);
         let begun = self.writer.log().extent();
-        Some(begun.map(|writer| Chilling::new(&self.state, writer)))
+        Some(begun.map(|writer| Chilling::new(&mut self.state, writer)))
     }
 
     /// As snapshots are written, so that commits keep the disk; as fast as it goes once the ring is nearly full, when
@@ -248,7 +248,7 @@ impl Core {
         for _ in 0..pressure.ring_segments / 4 {
             segments.pop_last();
         }
-        let census = Census::of(&state.freeze(), &segments);
+        let census = Census::of(&self.state.freeze(), &segments);
         for segment in segments {
             self.rest(segment, census.messages_if_full(segment, pressure.segment_bytes));
         }
