@@ -115,10 +115,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn read_at(&self, file: FileName, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
     /// Writes all of `parts`, one after the other, growing the file if needed.
     fn write_at(&self, file: FileName, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
+    /// Writes whole blocks past the system's cache where that is possible: what is going to be read late, and in long
+    /// stretches, is not worth a copy.
+    fn write_past(&self, file: FileName, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
     /// Writes zeros: past the system's cache where that is possible, since nobody is going to read them.
-    fn zero(&self, file: FileName, offset: u64, bytes: usize) -> Result<(), DiskError> {
-        self.write_at(file, offset, &[&vec![0; bytes]])
-    }
+    fn zero(&self, file: FileName, offset: u64, bytes: usize) -> Result<(), DiskError>;
     /// Makes the file's bytes and length durable.
     fn sync(&self, file: FileName) -> Result<(), DiskError>;
     /// Makes creations, renames and removals durable.

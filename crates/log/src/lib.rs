@@ -18,6 +18,7 @@
 //! recovers inside a simulation as well.
 
 pub mod batch;
+mod blocks;
 mod chain;
 mod checksum;
 mod closing;

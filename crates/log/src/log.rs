@@ -217,7 +217,7 @@ impl Log {
         assert!(!self.in_hand, "one batch is filled at a time, and always submitted");
         let mut batch = self.unused.take().or_else(|| self.shared.take_back());
         if batch.is_none() {
-            let buffer = self.shared.buffer(self.options.limits.batch_bytes)?;
+            let buffer = self.shared.buffer(&self.options.limits)?;
             let place = self.next_place();
             batch = Some(Batch::new(buffer, location(&place), self.newest.0.next(), self.options.limits));
         }

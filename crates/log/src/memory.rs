@@ -297,7 +297,7 @@ impl LogStore for MemoryLog {
         }
         let (last, previous, address) = self.newest;
         let header = Header {
-            length: u32::try_from(batch.records.len()).expect("a batch is a few megabytes"),
+            length: u32::try_from(batch.bytes()).expect("a batch is a few megabytes"),
             count: batch.count(),
             position: last.next(),
             previous,
@@ -305,7 +305,7 @@ impl LogStore for MemoryLog {
             ..self.header()
         };
         let (sealed, hash) = entry::seal(&header, batch.checksum(), 0);
-        let bytes = Bytes::from([&sealed[..], &batch.records].concat());
+        let bytes = Bytes::from([&sealed[..], batch.records()].concat());
         let answer = self.medium.content().append(Some(address), bytes.clone());
         self.newest = (last.next(), hash, address + 1);
         self.on_the_way.push_back(Sent { position: last.next(), hash, bytes, answer });

@@ -7,6 +7,7 @@
 //! afterwards, because after a failed sync nobody knows what the disk holds.
 
 use crate::batch::Batch;
+use crate::blocks::Ends;
 use crate::disk::{Disk, DiskError};
 use crate::entry::{self, BLOCK_BYTES, ChainHash, FLAG_LAST, Header};
 use crate::location::{Epoch, Position};
@@ -80,6 +81,7 @@ pub(crate) struct Ring {
     /// A segment was begun since someone last asked.
     advanced: bool,
     failure: Option<Failure>,
+    ends: Ends,
 }
 
 impl Ring {
@@ -92,7 +94,17 @@ impl Ring {
         tail: Tail,
     ) -> Self {
         let place = Place { segment: segment.number, segment_bytes: segment.bytes, offset };
-        Self { disk, options, supply, segment, place, tail, advanced: false, failure: None }
+        Self {
+            disk,
+            options,
+            supply,
+            segment,
+            place,
+            tail,
+            advanced: false,
+            failure: None,
+            ends: Ends::new(),
+        }
     }
 
     pub(crate) fn tail(&self) -> Tail {
@@ -144,7 +156,7 @@ impl Ring {
         }
         let header = Header {
             flags: batch.flags | if last { FLAG_LAST } else { 0 },
-            length: u32::try_from(batch.records.len()).expect("a batch is a few megabytes"),
+            length: u32::try_from(batch.bytes()).expect("a batch is a few megabytes"),
             shard: self.options.shard,
             count: batch.count,
             epoch: self.tail.epoch,
@@ -153,10 +165,16 @@ impl Ring {
             now_ms: batch.now_ms,
         };
         let (sealed, chain) = entry::seal(&header, batch.checksum(), self.segment.salt);
-        let padding = bytes - sealed.len() - batch.records.len();
-        let parts: [&[u8]; 3] = [&sealed, &batch.records, ZEROS.get(..padding).unwrap_or_default()];
         let file = self.segment.file();
-        self.disk.write_at(file, self.place.offset, &parts)?;
+        if batch.goes_past_cache()
+            && let Some(blocks) = self.ends.lay_out(&sealed, batch.records())
+        {
+            self.disk.write_past(file, self.place.offset, &blocks)?;
+        } else {
+            let padding = bytes - sealed.len() - batch.bytes();
+            let parts: [&[u8]; 3] = [&sealed, batch.records(), ZEROS.get(..padding).unwrap_or_default()];
+            self.disk.write_at(file, self.place.offset, &parts)?;
+        }
         if self.options.has(Planted::AckBeforeSync) {
             early();
         }

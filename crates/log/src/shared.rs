@@ -6,7 +6,8 @@
 //! there is. So commits are as large as the disk is slow, without a timer, and never larger than
 //! the cap.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Limits};
+use crate::blocks;
 use crate::entry::ChainHash;
 use crate::location::{Location, Position};
 use crate::ring::{Failure, Ring, Tail};
@@ -157,10 +158,11 @@ impl Shared {
     }
 
     /// A buffer for a new batch, and whether the queue has room for one.
-    pub(crate) fn buffer(&self, cap: usize) -> Option<Vec<u8>> {
+    pub(crate) fn buffer(&self, limits: &Limits) -> Option<Vec<u8>> {
         let mut queue = lock(&self.queue);
         let queued: usize = queue.waiting.iter().map(Batch::bytes).sum();
-        (queued < cap).then(|| queue.buffers.pop().unwrap_or_default())
+        let new = || blocks::buffer(limits.entry_bytes());
+        (queued < limits.batch_bytes).then(|| queue.buffers.pop().unwrap_or_else(new))
     }
 
     /// Commits the oldest queued batch, if there is one.
@@ -189,7 +191,7 @@ impl Shared {
                 let mut queue = lock(&self.queue);
                 queue.flying = None;
                 if let (Some(batch), true) = (Arc::into_inner(batch), queue.buffers.len() < BUFFERS_MAX) {
-                    queue.buffers.push(batch.records);
+                    queue.buffers.push(batch.into_buffer());
                 }
                 Some(Ok(tail.position))
             }

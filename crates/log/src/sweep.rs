@@ -1,6 +1,6 @@
 //! Reading many records in the order they lie, with few calls to the disk.
 //!
-//! Whoever empties a segment reads most of its records one after the other. A call to the disk for each of them costs
+//! Whoever empties a segment, or receives a backlog, reads most of its records one after the other. A call to the disk for each of them costs
 //! more than the copying it is for, so records that lie close together are read a stretch at a time. Everything else is
 //! read as [`Reader::read`] does, which also has the last word on a record that does not verify.
 
@@ -9,8 +9,10 @@ use crate::reader::{ReadError, Reader};
 use crate::record::{self, HEADER_BYTES, Record};
 use bytes::Bytes;
 
-/// Bytes of a stretch.
-const STRETCH_BYTES: usize = 256 << 10;
+/// Bytes of the first stretch. Each that follows is twice as long as the one before: who has read far goes on.
+const STRETCH_BYTES_MIN: usize = 16 << 10;
+/// Bytes of the longest.
+const STRETCH_BYTES_MAX: usize = 256 << 10;
 /// A stretch is read while at least this part of it is wanted: a record lies at most so many times its own length
 /// behind the one before.
 const APART_MAX: usize = 3;
@@ -22,6 +24,8 @@ pub struct Sweep {
     stretch: Option<(Location, Bytes)>,
     /// The record read last.
     last: Option<Location>,
+    /// How many stretches were read one after the other.
+    stretches: u32,
 }
 
 impl Sweep {
@@ -37,8 +41,13 @@ impl Sweep {
             return Ok(record);
         }
         let near = last.is_some_and(|last| is_near(last, location, payload_bytes));
+        self.stretches = if near { self.stretches.saturating_add(1) } else { 0 };
         if near {
-            self.stretch = Some((location, reader.stretch(location, STRETCH_BYTES)?));
+            let doubled = 1_usize
+                .checked_shl(self.stretches - 1)
+                .and_then(|times| STRETCH_BYTES_MIN.checked_mul(times));
+            let bytes = doubled.unwrap_or(usize::MAX).min(STRETCH_BYTES_MAX);
+            self.stretch = Some((location, reader.stretch(location, bytes)?));
             if let Some(record) = self.at_hand(location) {
                 return Ok(record);
             }
@@ -72,6 +81,7 @@ fn is_near(last: Location, next: Location, payload_bytes: usize) -> bool {
 mod tests {
     use super::*;
     use crate::disk::{Disk, FileName, SimDisk};
+    use crate::location::Region;
     use crate::log::Log;
     use crate::options::Options;
     use crate::recovery::Opening;
@@ -125,6 +135,23 @@ mod tests {
         assert_eq!(start, Some(records[5].0));
         assert_eq!(read(6), start);
         assert_eq!(read(60), start, "far from the one before");
+    }
+
+    #[test]
+    fn stretches_grow_while_they_follow_one_another() {
+        let disk = SimDisk::new(1);
+        let (log, _) = filled(&disk);
+        let (reader, mut sweep) = (log.reader(), Sweep::default());
+        disk.create(FileName::Segment(1_000), 8 << 20).unwrap();
+        // Nothing verifies there, so that every step reads a stretch, and then alone.
+        let mut at = |offset: u32| {
+            sweep.read(&reader, Location::new(Region::segment(1_000), offset), 1_000).unwrap_err();
+            sweep.stretch.as_ref().map(|(_, bytes)| bytes.len() >> 10)
+        };
+        let lengths: Vec<_> = (0..8).map(|step| at(step * 1_000)).collect();
+        assert_eq!(lengths, [None, Some(16), Some(32), Some(64), Some(128), Some(256), Some(256), Some(256)]);
+        assert_eq!(at(4 << 20), Some(256), "far away, read alone");
+        assert_eq!(at((4 << 20) + 1_000), Some(16));
     }
 
     #[test]

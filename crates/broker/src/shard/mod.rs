@@ -4,6 +4,7 @@ mod broker;
 mod chilling;
 mod chores;
 mod cold;
+mod company;
 mod core;
 mod evacuation;
 mod faults;

@@ -66,8 +66,8 @@ impl PayloadReader {
         self.body(location, record)
     }
 
-    /// The same on a way through many messages, in the order they lie.
-    pub(super) fn sweep(&self, sweep: &mut Sweep, location: Location, size: u32) -> Result<Body, Unreadable> {
+    /// The same on a way through many messages, in the order they lie. What is read may share memory with its neighbours.
+    pub fn sweep(&self, sweep: &mut Sweep, location: Location, size: u32) -> Result<Body, Unreadable> {
         let location = vorrang_log::Location::from_raw(location.0);
         let record = sweep.read(&self.log, location, usize::try_from(size).unwrap_or_default())?;
         self.body(location, record)

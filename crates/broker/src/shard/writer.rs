@@ -4,6 +4,7 @@
 //! to grow for as long as the disk is busy with the one before. Locations and positions both grow, so
 //! the first location of each batch that is not yet durable tells for any message whether it is safe.
 
+use super::company::Company;
 use super::regions::{Regions, region_of};
 use super::staging::Ahead;
 use crate::journal::record::{self, Scratch, Sink, Written};
@@ -31,6 +32,7 @@ pub(super) struct Writer {
     /// The segment that the newest durable batch lies in.
     durable_region: Option<Region>,
     regions: Regions,
+    company: Company,
     /// Bytes written since the last snapshot began.
     bytes: u64,
     /// Payloads of the next decision that were written before it.
@@ -52,6 +54,7 @@ impl Writer {
             in_flight: VecDeque::new(),
             durable_region: None,
             regions,
+            company: Company::default(),
             bytes: 0,
             ahead: Vec::new(),
             unconfirmed: None,
@@ -70,10 +73,11 @@ impl Writer {
     /// Ends a step: hands over what was written.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         match self.batch.take() {
-            Some(batch) => {
+            Some(mut batch) => {
                 if !batch.is_empty() {
                     self.unconfirmed = Some(self.now);
                 }
+                batch.set_close(self.company.is_close(batch.position()));
                 self.log.submit(batch, self.now.0).map(|_| ())
             }
             None => Ok(()),
@@ -114,6 +118,9 @@ impl Writer {
             match record::write(fact, index < last, self, &mut scratch) {
                 Ok(Some(place)) => {
                     self.regions.wrote(place.location, place.first_part);
+                    if let Some(batch) = &self.batch {
+                        self.company.note(batch.position(), fact);
+                    }
                     written(fact, place);
                 }
                 Ok(None) => {}

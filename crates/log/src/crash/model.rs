@@ -265,7 +265,8 @@ impl Store {
         self.log.batch().ok_or_else(|| "no batch although everything is flushed".to_owned())
     }
 
-    fn submit(&mut self, batch: Batch) -> Result<(), String> {
+    fn submit(&mut self, mut batch: Batch) -> Result<(), String> {
+        batch.set_close(batch.count() % 2 == 1);
         let position = self.log.submit(batch, self.now_ms).map_err(|error| error.to_string())?;
         self.history.after.insert(position, Arc::new(self.state.outline()));
         Ok(())

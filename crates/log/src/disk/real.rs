@@ -27,6 +27,8 @@ pub struct RealDisk {
     path: PathBuf,
     directory: OwnedFd,
     open: Mutex<OpenFiles>,
+    /// The file that was last written past the system's cache.
+    direct: Mutex<Direct>,
     /// Held for as long as this value lives.
     _lock: OwnedFd,
 }
@@ -35,6 +37,16 @@ pub struct RealDisk {
 struct OpenFiles {
     by_name: BTreeMap<FileName, (u64, Arc<OwnedFd>)>,
     opened: u64,
+}
+
+/// A descriptor for writes past the system's cache.
+#[derive(Debug, Default)]
+enum Direct {
+    #[default]
+    Closed,
+    Open(FileName, Arc<OwnedFd>),
+    /// This file system has no such thing.
+    Never,
 }
 
 impl RealDisk {
@@ -68,7 +80,13 @@ impl RealDisk {
             }
             Err(error) => return Err(failed("lock")(error)),
         }
-        Ok(Self { path: path.to_owned(), directory, open: Mutex::default(), _lock: lock })
+        Ok(Self {
+            path: path.to_owned(),
+            directory,
+            open: Mutex::default(),
+            direct: Mutex::default(),
+            _lock: lock,
+        })
     }
 
     /// The directory.
@@ -87,14 +105,41 @@ impl RealDisk {
         Ok(open.keep(file, descriptor))
     }
 
-    /// A descriptor of its own for writes past the system's cache; none where the file system has no such thing.
-    fn direct(&self, file: FileName) -> Option<OwnedFd> {
+    /// A descriptor of its own for writes past the system's cache.
+    fn direct(&self, file: FileName) -> Result<OwnedFd, Errno> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::DIRECT;
-        fs::openat(&self.directory, file.to_string(), flags, Mode::empty()).ok()
+        fs::openat(&self.directory, file.to_string(), flags, Mode::empty())
+    }
+
+    /// The descriptor for writes to a file past the system's cache, kept for the next one.
+    fn kept_direct(&self, file: FileName) -> Option<Arc<OwnedFd>> {
+        let mut kept = self.direct.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Direct::Open(name, descriptor) if *name == file => return Some(Arc::clone(descriptor)),
+            Direct::Never => return None,
+            Direct::Open(..) | Direct::Closed => {}
+        }
+        *kept = match self.direct(file) {
+            Ok(descriptor) => Direct::Open(file, Arc::new(descriptor)),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Direct::Never,
+            Err(_) => Direct::Closed,
+        };
+        match &*kept {
+            Direct::Open(_, descriptor) => Some(Arc::clone(descriptor)),
+            Direct::Never | Direct::Closed => None,
+        }
     }
 
     fn close(&self, file: FileName) {
+        self.close_direct(file);
         self.open.lock().unwrap_or_else(PoisonError::into_inner).by_name.remove(&file);
+    }
+
+    fn close_direct(&self, file: FileName) {
+        let mut kept = self.direct.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(&*kept, Direct::Open(name, _) if *name == file) {
+            *kept = Direct::Closed;
+        }
     }
 
     fn trouble(&self, action: &'static str, file: FileName, error: Errno) -> DiskError {
@@ -218,6 +263,21 @@ impl Disk for RealDisk {
         Ok(())
     }
 
+    fn write_past(&self, file: FileName, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        if let Some(descriptor) = self.kept_direct(file) {
+            let slices: Vec<_> =
+                parts.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
+            let bytes = parts.iter().map(|part| part.len()).sum();
+            match rustix::io::pwritev(&*descriptor, &slices, offset) {
+                Ok(count) if count == bytes => return Ok(()),
+                // Written in part, or blocks that this device does not take: the usual way takes all of it.
+                Ok(_) | Err(Errno::INTR | Errno::INVAL | Errno::OPNOTSUPP) => {}
+                Err(error) => return Err(self.trouble("write", file, error)),
+            }
+        }
+        self.write_at(file, offset, parts)
+    }
+
     fn zero(&self, file: FileName, offset: u64, bytes: usize) -> Result<(), DiskError> {
         let zeros = vec![0; ZERO_BYTES + DIRECT_BYTES];
         let start = zeros.as_ptr().align_offset(DIRECT_BYTES);
@@ -227,8 +287,9 @@ impl Disk for RealDisk {
             .map(|from| aligned.get(..bytes.saturating_sub(from).min(ZERO_BYTES)).unwrap_or_default())
             .collect();
         let slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
-        let written = self.direct(file).map(|descriptor| rustix::io::pwritev(&descriptor, &slices, offset));
-        if matches!(written, Some(Ok(count)) if count == bytes) {
+        let written =
+            self.direct(file).and_then(|descriptor| rustix::io::pwritev(&descriptor, &slices, offset));
+        if written == Ok(bytes) {
             return Ok(());
         }
         // Whatever was in the way, the usual path meets it again, and names it.
@@ -261,6 +322,7 @@ impl Disk for RealDisk {
             other => other,
         }
         .map_err(|error| self.trouble("rename", from, error))?;
+        self.close_direct(from);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = open.by_name.remove(&from) {
             open.by_name.insert(to, kept);
@@ -340,6 +402,42 @@ mod tests {
                 assert_eq!(byte, expected, "{offset} {bytes}: at {place}");
             }
             disk.remove(file).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_written_past_the_cache_is_found_by_those_who_read_through_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(directory.path()).unwrap();
+        let block = DIRECT_BYTES;
+        let memory: Vec<u8> = (0..5 * block).map(|place| u8::try_from(place % 251).unwrap()).collect();
+        let aligned = memory.as_ptr().align_offset(block);
+        let content = |file| {
+            let mut bytes = vec![9; 8 * block];
+            assert_eq!(disk.read_at(file, 0, &mut bytes).unwrap(), bytes.len());
+            bytes
+        };
+        let mut expected = vec![0; 8 * block];
+        let mut file = FileName::Spare(1);
+        disk.create(file, 0).unwrap();
+        disk.zero(file, 0, 8 * block).unwrap();
+        // Whole blocks at whole addresses, then what only the usual way takes: an address, a length, a place.
+        let cases =
+            [(aligned, 2 * block, block), (aligned, block, 3 * block), (aligned + 1, block, 4 * block)];
+        for (number, (from, bytes, place)) in
+            (2..).zip(cases.into_iter().chain([(aligned, 100, 5 * block), (aligned, block, 6 * block + 1)]))
+        {
+            assert!(content(file) == expected, "the cache holds it as it was");
+            let part = &memory[from..from + bytes];
+            disk.write_past(file, on_disk(place), &[&[], part, &[]]).unwrap();
+            expected[place..place + bytes].copy_from_slice(part);
+            assert!(content(file) == expected, "{from} {bytes} {place}");
+            disk.sync(file).unwrap();
+            disk.forget(file).unwrap();
+            assert!(content(file) == expected, "{from} {bytes} {place}: on the device");
+            disk.rename(file, FileName::Spare(number)).unwrap();
+            assert_eq!(disk.write_past(file, 0, &[part]).unwrap_err().trouble, Trouble::Missing);
+            file = FileName::Spare(number);
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::{Disk, DiskError, FileName, Trouble};
 use crate::dice::Dice;
+use crate::entry::BLOCK_BYTES;
 use crate::units::{in_memory, on_disk};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -132,6 +133,7 @@ struct State {
     dice: Dice,
     ignores_sync: bool,
     constant_entropy: bool,
+    written_past: u64,
 }
 
 /// A simulated disk; clones share it.
@@ -156,6 +158,7 @@ impl SimDisk {
             dice: Dice::new(seed),
             ignores_sync: false,
             constant_entropy: false,
+            written_past: 0,
         })
     }
 
@@ -264,6 +267,11 @@ impl SimDisk {
     /// Sets how much space is left.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.state().free_bytes = bytes;
+    }
+
+    /// How many writes went past the system's cache.
+    pub fn written_past(&self) -> u64 {
+        self.state().written_past
     }
 
     /// Makes the disk claim to sync without doing so, as some do.
@@ -478,6 +486,23 @@ impl Disk for SimDisk {
             }
             Err((Fault::Fail | Fault::NoSpace, error)) => Err(error),
         }
+    }
+
+    fn write_past(&self, file: FileName, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        let whole = |part: &&&[u8]| {
+            part.len().is_multiple_of(BLOCK_BYTES)
+                && (part.is_empty() || part.as_ptr().align_offset(BLOCK_BYTES) == 0)
+        };
+        assert!(
+            offset.is_multiple_of(on_disk(BLOCK_BYTES)) && parts.iter().all(|part| whole(&part)),
+            "a device takes whole blocks from whole addresses"
+        );
+        self.state().written_past += 1;
+        self.write_at(file, offset, parts)
+    }
+
+    fn zero(&self, file: FileName, offset: u64, bytes: usize) -> Result<(), DiskError> {
+        self.write_at(file, offset, &[&vec![0; bytes]])
     }
 
     fn sync(&self, file: FileName) -> Result<(), DiskError> {

@@ -53,6 +53,33 @@ fn what_was_flushed_is_replayed_in_order() {
 }
 
 #[test]
+fn what_goes_past_the_cache_is_whole_blocks_and_reads_back() {
+    let disk = SimDisk::new(1);
+    let (mut log, _, _) = open(&disk);
+    let mut places = Vec::new();
+    for number in 0..100_u8 {
+        let payload = vec![number; 37 * usize::from(number % 50)];
+        let mut batch = log.batch().unwrap();
+        while !batch.is_full() && batch.count() <= u32::from(number % 5) {
+            places.push((batch.record(1, b"fixed", &[&payload]).unwrap(), payload.clone()));
+        }
+        batch.set_close(number % 3 != 0);
+        log.submit(batch, 5).unwrap();
+        log.flush().unwrap();
+        log.upkeep();
+    }
+    assert!(disk.written_past() > 30, "most of the larger ones");
+    let reader = log.reader();
+    for (place, payload) in &places {
+        assert_eq!(reader.read(*place, payload.len()).unwrap().payload, payload);
+    }
+    drop(log);
+    let (_, replayed, findings) = open(&disk.crash(&[]));
+    assert_eq!(replayed.concat().len(), places.len());
+    assert_eq!(findings.torn, None);
+}
+
+#[test]
 fn batches_gather_records_while_the_disk_is_busy() {
     let (mut log, _, _) = open(&SimDisk::new(1));
     let before = log.durable();

@@ -189,6 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             let waiting = self.paused || !self.input.is_empty();
             let resumed = waiting && !self.door.is_saturated() && self.handle_frames();
             if !busy && !asked && !wrote && !resumed {
+                self.door.rest();
                 return Ok(());
             }
         }

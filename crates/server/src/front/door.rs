@@ -17,6 +17,7 @@ use vorrang_broker::access::{Action, Principal, authorise};
 use vorrang_broker::api::{Event, Link, Operation, Request, Tag};
 use vorrang_broker::shard::Broker;
 use vorrang_engine::Timestamp;
+use vorrang_log::Sweep;
 
 use super::attach::{Plan, Ready};
 use super::condition;
@@ -75,6 +76,8 @@ pub struct Door {
     pub(super) principal: Arc<Principal>,
     /// Scratch for the sections written in front of deliveries.
     pub(super) head: Sheet,
+    /// Where the deliveries that are read from the disk have come to.
+    pub(super) sweep: Sweep,
     pub(super) passing: Passing,
     next_number: u32,
     principal_changed: bool,
@@ -121,6 +124,7 @@ impl Door {
             requests: Vec::new(),
             principal: Arc::new(Principal::anonymous()),
             head: Sheet::default(),
+            sweep: Sweep::default(),
             passing: Passing::default(),
             next_number: 0,
             principal_changed: false,

@@ -3,14 +3,17 @@
 //! The broker hands out no more than the credit it was told of, and only so many bytes ahead of what has left here
 //! ([`super::passing`]): that bounds what is held because the peer's session window is closed or it does not read.
 
+use bytes::Bytes;
 use vorrang_amqp::Uuid;
 use vorrang_amqp::connection::{LinkId, Outgoing, SendError, SessionId};
 use vorrang_amqp::message::Message;
 use vorrang_amqp::performative::DeliveryTag;
 use vorrang_broker::api::{Link, Operation, Refused};
+use vorrang_broker::shard::Body;
 use vorrang_engine::LockToken;
 use vorrang_engine::command::Settlement;
 use vorrang_engine::message::Delivery;
+use vorrang_log::Sweep;
 
 use super::condition;
 use super::connection::wall_time;
@@ -92,6 +95,11 @@ impl Door {
         }
     }
 
+    /// Gives back the memory of what was read ahead: it may be long until anything else is wanted.
+    pub fn rest(&mut self) {
+        self.sweep = Sweep::default();
+    }
+
     /// Goes on writing what is held back, after output was taken.
     pub fn resume_output(&mut self) {
         let waiting: Vec<LinkId> = self
@@ -135,8 +143,10 @@ impl Door {
     /// Writes one delivery, or gives it back if the peer cannot take it now.
     fn write(&mut self, link: LinkId, mut handed: Box<Handed>) -> Result<(), Box<Handed>> {
         let (location, size) = (handed.delivery.location, handed.delivery.size);
-        let read = || self.shared.broker.payloads().read(location, size);
-        let body = match handed.body.take().map_or_else(read, Ok) {
+        let at_hand = handed.body.take();
+        let stored = at_hand.is_none();
+        let read = || self.shared.broker.payloads().sweep(&mut self.sweep, location, size);
+        let body = match at_hand.map_or_else(read, Ok) {
             Ok(body) => body,
             Err(error) => {
                 if !self.asks_again(link, &handed.delivery) {
@@ -187,7 +197,9 @@ impl Door {
                 self.release(delivery);
             }
             Err(SendError::WindowClosed | SendError::OutputFull { .. } | SendError::UnsettledFull { .. }) => {
-                handed.body = Some(body);
+                // One that waits must not keep its neighbours in memory.
+                let bytes = if stored { Bytes::copy_from_slice(&body.bytes) } else { body.bytes };
+                handed.body = Some(Body { bytes, ..body });
                 return Err(handed);
             }
         }
