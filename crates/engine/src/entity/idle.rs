@@ -29,6 +29,8 @@ impl Use {
 #[derive(Debug, Clone, Default)]
 pub struct Idle {
     uses: hashbrown::HashMap<EntityId, Use, foldhash::fast::FixedState>,
+    /// Whose use was noted last, and until when another one of it says nothing new.
+    noted: Option<(EntityId, Timestamp)>,
     timers: BTreeSet<(Timestamp, EntityId)>,
 }
 
@@ -58,21 +60,28 @@ impl Idle {
 
     /// Notes a use.
     pub(super) fn touch(&mut self, id: EntityId, now: Timestamp) {
-        if let Some(&found) = self.uses.get(&id)
-            && now >= found.accessed.after(GRAIN)
-        {
-            self.set(id, Use { accessed: now, ..found });
+        if self.noted.is_some_and(|(noted, until)| noted == id && now < until) {
+            return;
         }
+        let Some(&found) = self.uses.get(&id) else { return };
+        let mut until = found.accessed.after(GRAIN);
+        if now >= until {
+            self.set(id, Use { accessed: now, ..found });
+            until = now.after(GRAIN);
+        }
+        self.noted = Some((id, until));
     }
 
     /// The entity is gone.
     pub(super) fn forget(&mut self, id: EntityId) {
+        self.noted = None;
         if let Some(due) = self.uses.remove(&id).and_then(Use::due) {
             self.timers.remove(&(due, id));
         }
     }
 
     fn set(&mut self, id: EntityId, new: Use) {
+        self.noted = None;
         if let Some(due) = self.uses.insert(id, new).and_then(Use::due) {
             self.timers.remove(&(due, id));
         }
@@ -109,6 +118,23 @@ mod tests {
         idle.touch(A, Timestamp(1_000));
         assert_eq!(idle.accessed(A), Some(Timestamp(1_000)));
         assert_eq!(idle.next_due(), Some(Timestamp(12_000)));
+    }
+
+    #[test]
+    fn each_use_is_held_against_what_is_known_of_its_own_entity() {
+        let mut idle = Idle::default();
+        idle.watch(A, Timestamp(0), Span(10_000));
+        idle.watch(B, Timestamp(0), Span(10_000));
+        for (id, now, accessed) in
+            [(A, 2_000, 2_000), (B, 2_500, 2_500), (A, 2_999, 2_000), (A, 3_000, 3_000)]
+        {
+            idle.touch(id, Timestamp(now));
+            assert_eq!(idle.accessed(id), Some(Timestamp(accessed)), "{id:?} at {now}");
+        }
+        // Whoever is watched anew begins anew.
+        idle.watch(A, Timestamp(100), Span(10_000));
+        idle.touch(A, Timestamp(1_100));
+        assert_eq!(idle.accessed(A), Some(Timestamp(1_100)));
     }
 
     #[test]
