@@ -11,7 +11,7 @@ use crate::entity::{Entity, SubQueue};
 use crate::id::{EntityId, MailboxId, Sequence};
 use crate::lane::Lanes;
 use crate::level::Level;
-use crate::observe::{Observations, Tally};
+use crate::observe::{LevelCounts, Observations, Tally};
 use crate::order::{Dated, Ordering};
 use crate::receive::Ring;
 use crate::session::SessionTable;
@@ -91,29 +91,21 @@ impl Counts {
 }
 
 impl Mailbox {
-    /// Counts a message into a place.
+    /// Counts a message in transit into a place.
     pub(crate) fn count_in(&mut self, place: Place, level: Level) {
-        for count in self.counts_of(place, level).into_iter().flatten() {
-            *count = count.saturating_add(1);
-        }
+        self.recount(Place::Transit, place, level);
     }
 
-    /// Counts a message out of the place it was in.
-    pub(crate) fn count_out(&mut self, place: Place, level: Level) {
-        for count in self.counts_of(place, level).into_iter().flatten() {
-            *count = count.saturating_sub(1);
-        }
-    }
-
-    fn counts_of(&mut self, place: Place, level: Level) -> [Option<&mut u64>; 2] {
+    /// Counts a message from one place to another. In transit it counts nowhere.
+    pub(crate) fn recount(&mut self, from: Place, to: Place, level: Level) {
         let (all, own) = (&mut self.counts, self.tally.at(level));
-        match place {
-            Place::Listed | Place::Returned | Place::Dated => [Some(&mut all.ready), Some(&mut own.ready)],
-            Place::Locked | Place::LockedDeferred => [Some(&mut all.locked), Some(&mut own.locked)],
-            Place::Deferred => [Some(&mut all.deferred), Some(&mut own.deferred)],
-            Place::Scheduled => [Some(&mut all.scheduled), Some(&mut own.scheduled)],
-            Place::Delayed => [Some(&mut all.delayed), Some(&mut own.delayed)],
-            Place::Transit | Place::Nowhere => [None, None],
+        if let Some((all, own)) = counts_at(from, all, own) {
+            *all = all.saturating_sub(1);
+            *own = own.saturating_sub(1);
+        }
+        if let Some((all, own)) = counts_at(to, all, own) {
+            *all = all.saturating_add(1);
+            *own = own.saturating_add(1);
         }
     }
 
@@ -190,9 +182,25 @@ impl Mailbox {
         }
         match &self.sessions {
             Some(sessions) => !sessions.waiting.is_empty() && !sessions.ranked.is_empty(),
+            None if self.ring.is_empty() => false,
             None => self.highest().is_some_and(|highest| {
                 self.ring.floor().is_some_and(|floor| floor <= highest) || self.ring.choosy().next().is_some()
             }),
         }
+    }
+}
+
+fn counts_at<'a>(
+    place: Place,
+    all: &'a mut Counts,
+    own: &'a mut LevelCounts,
+) -> Option<(&'a mut u64, &'a mut u64)> {
+    match place {
+        Place::Listed | Place::Returned | Place::Dated => Some((&mut all.ready, &mut own.ready)),
+        Place::Locked | Place::LockedDeferred => Some((&mut all.locked, &mut own.locked)),
+        Place::Deferred => Some((&mut all.deferred, &mut own.deferred)),
+        Place::Scheduled => Some((&mut all.scheduled, &mut own.scheduled)),
+        Place::Delayed => Some((&mut all.delayed, &mut own.delayed)),
+        Place::Transit | Place::Nowhere => None,
     }
 }

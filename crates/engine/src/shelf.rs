@@ -13,19 +13,26 @@ use crate::store::{Extra, Handle, Place, Record, Slab};
 use crate::time::Timestamp;
 
 impl State {
-    /// Takes a message in; it is in transit then. `None` if its number is taken or memory's numbers are.
-    pub(crate) fn admit(&mut self, arrival: &Arrival, location: Location, size: u32) -> Option<Handle> {
+    /// Takes a message in; it is in transit then. Gives the mailbox it is in too. `None` if its number is taken or
+    /// memory's numbers are.
+    pub(crate) fn admit(
+        &mut self,
+        arrival: &Arrival,
+        location: Location,
+        size: u32,
+    ) -> Option<(Handle, &mut Mailbox)> {
         if !self.records.has_room() || !self.extras.has_room() {
             return None;
         }
         let Arrival { mailbox: id, sequence, eligible, level, origin, details } = arrival;
         let session = match details.as_ref().and_then(|details| details.session.as_ref()) {
+            // No session is begun for a message whose number is taken.
+            Some(_) if self.find(*id, *sequence).is_some() => return None,
             Some(name) => self.open_session(*id, name)?,
             None => Handle::NONE,
         };
         let mailbox = open(&mut self.mailboxes, &self.catalogue, *id)?;
         if mailbox.index.get(*sequence).is_some() {
-            self.close_session_if_over(session);
             return None;
         }
         if id.is_main() {
@@ -45,7 +52,7 @@ impl State {
         let size = u64::from(size);
         let total = self.sizes.entry(mailbox.account).or_default();
         *total = total.saturating_add(size);
-        Some(handle)
+        Some((handle, mailbox))
     }
 
     /// Makes a message in transit ready: in its lane, its session, or among the dated.
@@ -81,7 +88,7 @@ impl State {
 
     /// Puts a message in transit aside.
     pub(crate) fn make_deferred(&mut self, handle: Handle) -> Option<()> {
-        let (mailbox, record) = self.enter(handle, Place::Deferred, Handle::NONE)?;
+        let (mailbox, record) = self.enter(handle, Place::Deferred)?;
         mailbox.count_in(Place::Deferred, record.level);
         let (expires, ..) = self.expiry_of(&record);
         if expires != Timestamp::NEVER {
@@ -92,7 +99,7 @@ impl State {
 
     /// Lets a message in transit wait: for its schedule, or for its retry.
     pub(crate) fn make_wait(&mut self, handle: Handle, place: Place, due: Timestamp) -> Option<()> {
-        let (mailbox, record) = self.enter(handle, place, Handle::NONE)?;
+        let (mailbox, record) = self.enter(handle, place)?;
         mailbox.count_in(place, record.level);
         let extra = self.extra_mut(handle)?;
         extra.due = due;
@@ -112,10 +119,20 @@ impl State {
 
     /// Puts a message in transit under a lock that is held already.
     pub(crate) fn make_locked(&mut self, handle: Handle, place: Place, lock: Handle) -> Option<()> {
-        let (mailbox, record) = self.enter(handle, place, lock)?;
-        mailbox.count_in(place, record.level);
-        let (_, _, session) = self.expiry_of(&record);
-        if let Some(session) = self.sessions.get_mut(session) {
+        let record = self.records.get(handle)?;
+        self.mailboxes.get_mut(&record.mailbox)?.count_in(place, record.level);
+        self.stand_locked(handle, place, lock)
+    }
+
+    /// The same for one that counts as locked already.
+    pub(crate) fn stand_locked(&mut self, handle: Handle, place: Place, lock: Handle) -> Option<()> {
+        let record = self.records.get_mut(handle)?;
+        record.prev = Handle::NONE;
+        record.next = lock;
+        record.set_place(place);
+        if let Some(extra) = self.extras.get(record.extra)
+            && let Some(session) = self.sessions.get_mut(extra.session)
+        {
             session.locked.insert(record.sequence);
         }
         Some(())
@@ -124,7 +141,7 @@ impl State {
     /// Takes a message out of its place, leaving it in transit.
     pub(crate) fn withdraw(&mut self, handle: Handle) -> Option<()> {
         let record = *self.records.get(handle)?;
-        self.pull(handle, &record)?;
+        self.pull(handle, &record, Place::Transit)?;
         let record = self.records.get_mut(handle)?;
         record.prev = Handle::NONE;
         record.next = Handle::NONE;
@@ -132,12 +149,13 @@ impl State {
         Some(())
     }
 
-    /// Takes a message out of its place, which its record still tells: the caller gives it another, or frees it.
-    pub(crate) fn pull(&mut self, handle: Handle, record: &Record) -> Option<()> {
+    /// Takes a message out of its place and counts it to another. Its record still tells the old one: the caller
+    /// writes the new one there, or frees it.
+    pub(crate) fn pull(&mut self, handle: Handle, record: &Record, to: Place) -> Option<()> {
         let id = record.mailbox;
         let (expires, deadline, session) = self.expiry_of(record);
         let mailbox = self.mailboxes.get_mut(&id)?;
-        mailbox.count_out(record.place(), record.level);
+        mailbox.recount(record.place(), to, record.level);
         mailbox.stalled = None;
         if mailbox.ring.is_watched() {
             mailbox.ring.left(standing(record, deadline, &mailbox.ordering));
@@ -191,19 +209,11 @@ impl State {
         Some(())
     }
 
-    /// Forgets a message altogether.
-    pub(crate) fn erase(&mut self, handle: Handle) -> Option<Record> {
+    /// Forgets a message altogether. Gives what was known of it, and the mailbox it was in.
+    pub(crate) fn erase(&mut self, handle: Handle) -> Option<(Record, &mut Mailbox)> {
         let record = *self.records.get(handle)?;
-        self.pull(handle, &record)?;
+        self.pull(handle, &record, Place::Transit)?;
         self.records.remove(handle);
-        let mailbox = self.mailboxes.get_mut(&record.mailbox)?;
-        mailbox.index.remove(record.sequence);
-        let size = u64::from(record.size);
-        mailbox.counts.bytes = mailbox.counts.bytes.saturating_sub(size);
-        let account = mailbox.account;
-        if let Some(total) = self.sizes.get_mut(&account) {
-            *total = total.saturating_sub(size);
-        }
         self.regions.release(record.location.region(), 1);
         if let Some(extra) = self.extras.remove(record.extra)
             && let Some(session) = self.sessions.get_mut(extra.session)
@@ -211,7 +221,14 @@ impl State {
             session.messages = session.messages.saturating_sub(1);
             self.close_session_if_over(extra.session);
         }
-        Some(record)
+        let mailbox = self.mailboxes.get_mut(&record.mailbox)?;
+        mailbox.index.remove(record.sequence);
+        let size = u64::from(record.size);
+        mailbox.counts.bytes = mailbox.counts.bytes.saturating_sub(size);
+        if let Some(total) = self.sizes.get_mut(&mailbox.account) {
+            *total = total.saturating_sub(size);
+        }
+        Some((record, mailbox))
     }
 
     /// The unusual part of a message, made if it has none.
@@ -240,11 +257,8 @@ impl State {
         }
     }
 
-    /// Gives a message its place; `next` is the lock it is under, if that is one.
-    fn enter(&mut self, handle: Handle, place: Place, next: Handle) -> Option<(&mut Mailbox, Record)> {
+    fn enter(&mut self, handle: Handle, place: Place) -> Option<(&mut Mailbox, Record)> {
         let record = self.records.get_mut(handle)?;
-        record.prev = Handle::NONE;
-        record.next = next;
         record.set_place(place);
         let record = *record;
         Some((self.mailboxes.get_mut(&record.mailbox)?, record))

@@ -201,11 +201,11 @@ impl State {
             *total = total.saturating_sub(size);
         }
         self.regions.uncount(cold.location.region());
-        let handle = self.admit(&arrival(id, level, cold), cold.location, cold.size)?;
+        let (handle, mailbox) = self.admit(&arrival(id, level, cold), cold.location, cold.size)?;
+        mailbox.ring.arrived(cold.sequence);
         if cold.expires != Timestamp::NEVER {
             self.timers.expiry.insert((cold.expires, id, cold.sequence));
         }
-        self.mailboxes.get_mut(&id)?.ring.arrived(cold.sequence);
         Some(handle)
     }
 

@@ -72,7 +72,7 @@ impl State {
 
     fn restore_message(&mut self, restored: &RestoredMessage) -> Option<()> {
         let RestoredMessage { arrival, location, size, deliveries, standing } = restored;
-        let handle = self.admit(arrival, *location, *size)?;
+        let (handle, _) = self.admit(arrival, *location, *size)?;
         self.records.get_mut(handle)?.deliveries = *deliveries;
         match *standing {
             Standing::Ready => self.make_ready(handle),

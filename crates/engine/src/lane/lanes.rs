@@ -198,13 +198,18 @@ impl Lanes {
     fn open(&mut self, level: Level) -> usize {
         let index = self.known.rank(level);
         if !self.known.contains(level) {
-            self.rows.insert(index, Lane::default());
-            self.eligible.insert(index, NOBODY.0);
-            self.sequences.insert(index, NOBODY.1);
-            self.levels.insert(index, level);
-            self.known.set(level, true);
+            self.begin(index, level);
         }
         index
+    }
+
+    #[cold]
+    fn begin(&mut self, index: usize, level: Level) {
+        self.rows.insert(index, Lane::default());
+        self.eligible.insert(index, NOBODY.0);
+        self.sequences.insert(index, NOBODY.1);
+        self.levels.insert(index, level);
+        self.known.set(level, true);
     }
 }
 

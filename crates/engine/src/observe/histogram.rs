@@ -37,16 +37,25 @@ impl Histogram {
     /// Counts a value.
     pub fn record(&mut self, value: u64) {
         let (octave, slot) = place(value);
-        if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, None);
-        }
-        let counts = self.octaves.get_mut(octave).map(Option::get_or_insert_default);
-        if let Some(count) = counts.and_then(|counts| counts.get_mut(slot)) {
+        let counts = match self.octaves.get_mut(octave) {
+            Some(Some(counts)) => counts,
+            _ => self.open(octave),
+        };
+        if let Some(count) = counts.get_mut(slot) {
             *count = count.saturating_add(1);
         }
         self.count = self.count.saturating_add(1);
         self.sum = self.sum.saturating_add(value);
         self.max = self.max.max(value);
+    }
+
+    #[cold]
+    fn open(&mut self, octave: usize) -> &mut [u64; PER_OCTAVE] {
+        if self.octaves.len() <= octave {
+            self.octaves.resize(octave + 1, None);
+        }
+        let counts = self.octaves.get_mut(octave).expect("there are so many now");
+        counts.get_or_insert_default()
     }
 
     /// How many values were counted.

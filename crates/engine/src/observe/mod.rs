@@ -35,13 +35,16 @@ impl Observations {
     pub fn at(&mut self, level: Level, now: Timestamp) -> &mut Series {
         let place = match self.series.binary_search_by_key(&level, |(known, _)| *known) {
             Ok(place) => place,
-            Err(place) => {
-                self.series.insert(place, (level, Box::new(Series::new(now))));
-                place
-            }
+            Err(place) => self.begin(place, level, now),
         };
         let (_, series) = self.series.get_mut(place).expect("the place was just found or filled");
         series
+    }
+
+    #[cold]
+    fn begin(&mut self, place: usize, level: Level, now: Timestamp) -> usize {
+        self.series.insert(place, (level, Box::new(Series::new(now))));
+        place
     }
 
     /// The series of a level, if it has begun.

@@ -41,13 +41,16 @@ impl Tally {
     pub(crate) fn at(&mut self, level: Level) -> &mut LevelCounts {
         let place = match self.levels.binary_search_by_key(&level, |(known, _)| *known) {
             Ok(place) => place,
-            Err(place) => {
-                self.levels.insert(place, (level, LevelCounts::default()));
-                place
-            }
+            Err(place) => self.begin(place, level),
         };
         let (_, counts) = self.levels.get_mut(place).expect("the place was just found or filled");
         counts
+    }
+
+    #[cold]
+    fn begin(&mut self, place: usize, level: Level) -> usize {
+        self.levels.insert(place, (level, LevelCounts::default()));
+        place
     }
 
     /// The counts of a level, if it was ever in use.

@@ -25,12 +25,12 @@ impl State {
         };
         self.advance(at);
         self.delivered(&record, at, rescue);
-        self.pull(handle, &record)?;
+        self.pull(handle, &record, place)?;
         let (_, _, session) = self.expiry_of(&record);
         let mut lock = Lock::new(token, mailbox, sequence, handle);
         (lock.since, lock.until, lock.session, lock.receiver) = (at, until, session, receiver);
         let lock = self.locks.insert(lock);
-        self.make_locked(handle, place, lock)?;
+        self.stand_locked(handle, place, lock)?;
         if let Some(receiver) = receiver {
             self.spend_credit(receiver, mailbox);
         }
@@ -39,23 +39,22 @@ impl State {
 
     pub(crate) fn apply_taken(
         &mut self,
-        (mailbox, sequence): (MailboxId, Sequence),
+        (id, sequence): (MailboxId, Sequence),
         at: Timestamp,
         receiver: Option<ReceiverId>,
         rescue: u16,
     ) -> Option<()> {
-        let handle = self.find(mailbox, sequence)?;
+        let handle = self.find(id, sequence)?;
         let record = *self.records.get(handle)?;
         self.advance(at);
         self.delivered(&record, at, rescue);
-        self.erase(handle)?;
-        if self.live
-            && let Some(mailbox) = self.mailboxes.get_mut(&mailbox)
-        {
+        let live = self.live;
+        let (record, mailbox) = self.erase(handle)?;
+        if live {
             mailbox.observations.at(record.level, at).completed(at, record.eligible, None);
         }
         if let Some(receiver) = receiver {
-            self.spend_credit(receiver, mailbox);
+            self.spend_credit(receiver, id);
         }
         Some(())
     }

@@ -82,6 +82,11 @@ impl Ring {
         self.idle.remove(&receiver);
     }
 
+    /// Whether nobody is in line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.choosy.is_empty()
+    }
+
     /// The lowest level anybody in line accepts without looking.
     pub(crate) fn floor(&self) -> Option<Level> {
         self.lines.first_key_value().map(|(floor, _)| *floor)

@@ -2,7 +2,7 @@
 
 use crate::entity::fan_out;
 use crate::fact::{Arrival, Payload};
-use crate::id::{EntityId, MailboxId, Sequence};
+use crate::id::{EntityId, Location, MailboxId, Sequence};
 use crate::state::State;
 use crate::store::{Handle, Place};
 use crate::time::Timestamp;
@@ -10,8 +10,7 @@ use crate::time::Timestamp;
 impl State {
     pub(crate) fn apply_enqueued(&mut self, payload: &Payload, arrival: &Arrival) -> Option<()> {
         self.count_made();
-        let handle = self.admit(arrival, payload.location, payload.size)?;
-        self.arrived(arrival);
+        let handle = self.take_in(arrival, payload.location, payload.size)?;
         self.catalogue.touch(arrival.mailbox.entity(), arrival.enqueued());
         self.make_ready(handle)
     }
@@ -34,18 +33,12 @@ impl State {
     }
 
     /// Files one copy of a message whose payload is stored already.
-    pub(crate) fn apply_copy(
-        &mut self,
-        copy: &Arrival,
-        location: crate::id::Location,
-        size: u32,
-    ) -> Option<Handle> {
-        let handle = self.admit(copy, location, size)?;
+    pub(crate) fn apply_copy(&mut self, copy: &Arrival, location: Location, size: u32) -> Option<Handle> {
+        let handle = self.take_in(copy, location, size)?;
         if !copy.mailbox.is_main() {
             // The number was taken from the entity's own count.
             self.apply_reserved(MailboxId::main(copy.mailbox.entity()), copy.sequence.next())?;
         }
-        self.arrived(copy);
         if copy.mailbox == MailboxId::dead_letter(copy.mailbox.entity()) {
             self.observe_dead_letter(copy);
         }
@@ -72,7 +65,7 @@ impl State {
         due: Timestamp,
     ) -> Option<()> {
         self.count_made();
-        let handle = self.admit(arrival, payload.location, payload.size)?;
+        let (handle, _) = self.admit(arrival, payload.location, payload.size)?;
         self.advance(arrival.enqueued());
         self.catalogue.touch(arrival.mailbox.entity(), arrival.enqueued());
         self.make_wait(handle, Place::Scheduled, due)
@@ -96,13 +89,14 @@ impl State {
         self.identity.made = self.identity.made.saturating_add(1);
     }
 
-    fn arrived(&mut self, arrival: &Arrival) {
-        let at = arrival.enqueued();
-        self.advance(at);
-        if self.live
-            && let Some(mailbox) = self.mailboxes.get_mut(&arrival.mailbox)
-        {
+    /// Takes in a message that is visible at once.
+    fn take_in(&mut self, arrival: &Arrival, location: Location, size: u32) -> Option<Handle> {
+        let (live, at) = (self.live, arrival.enqueued());
+        let (handle, mailbox) = self.admit(arrival, location, size)?;
+        if live {
             mailbox.observations.at(arrival.level, at).arrived(at);
         }
+        self.advance(at);
+        Some(handle)
     }
 }

@@ -204,21 +204,28 @@ impl State {
             draft.unknown_classes.push(mailbox);
         }
         let default = queue.shared.default_time_to_live;
-        let mut details = Details::new(now);
-        set_life(&mut details, now, message.time_to_live.unwrap_or(default).min(default));
-        details.deadline = message.deadline;
-        if queue.outlet.requires_session
-            && let Some(session) = &message.session_id
-        {
-            details.session = Some(self.session_name(mailbox, session.as_str())?);
-        }
+        let time_to_live = message.time_to_live.unwrap_or(default).min(default);
+        let session = match &message.session_id {
+            Some(session) if queue.outlet.requires_session => {
+                Some(self.session_name(mailbox, session.as_str())?)
+            }
+            _ => None,
+        };
+        let plain = time_to_live.is_forever() && message.deadline.is_none() && session.is_none();
+        let details = (!plain).then(|| {
+            let mut details = Box::new(Details::new(now));
+            set_life(&mut details, now, time_to_live);
+            details.deadline = message.deadline;
+            details.session = session;
+            details
+        });
         Ok(Arrival {
             mailbox,
             sequence: draft.number(self, mailbox),
             eligible: now,
             level: determined.level,
             origin: determined.origin,
-            details: (!details.is_plain(now)).then(|| Box::new(details)),
+            details,
         })
     }
 

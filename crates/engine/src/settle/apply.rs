@@ -12,17 +12,15 @@ use crate::time::Timestamp;
 impl State {
     pub(crate) fn apply_removed(
         &mut self,
-        (mailbox, sequence): (MailboxId, Sequence),
+        (id, sequence): (MailboxId, Sequence),
         cause: RemovalCause,
         at: Timestamp,
     ) -> Option<()> {
-        let handle = self.find(mailbox, sequence)?;
+        let handle = self.find(id, sequence)?;
         self.advance(at);
-        let locked = self.locked_since(handle);
-        let record = self.erase(handle)?;
-        if self.live
-            && let Some(mailbox) = self.mailboxes.get_mut(&mailbox)
-        {
+        let (live, locked) = (self.live, self.locked_since(handle));
+        let (record, mailbox) = self.erase(handle)?;
+        if live {
             let series = mailbox.observations.at(record.level, at);
             match cause {
                 RemovalCause::Completed => series.completed(at, record.eligible, locked),
@@ -30,7 +28,7 @@ impl State {
                 RemovalCause::Cancelled | RemovalCause::Deleted => {}
             }
         }
-        self.catalogue.touch(mailbox.entity(), at);
+        self.catalogue.touch(id.entity(), at);
         Some(())
     }
 
@@ -132,7 +130,7 @@ impl State {
         let old = std::mem::replace(&mut record.level, level);
         record.set_origin(crate::level::LevelOrigin::Operator);
         if !ready && let Some(mailbox) = self.mailboxes.get_mut(&mailbox) {
-            mailbox.count_out(place, old);
+            mailbox.recount(place, Place::Transit, old);
             mailbox.count_in(place, level);
         }
         if ready { self.make_ready(handle) } else { Some(()) }
