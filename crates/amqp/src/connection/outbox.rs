@@ -1,23 +1,38 @@
 //! Bytes on their way to the peer.
 //!
-//! Small things are copied behind each other into one buffer; large payloads stay where they are and are put in
-//! between as chunks of their own. The shell takes all chunks and writes them with one vectored write.
+//! Small things are copied behind each other into a buffer; large payloads stay where they are and are put in between
+//! as chunks of their own. A buffer that is full becomes a chunk too and the next is begun, so that nothing is copied
+//! twice. The shell takes all chunks and writes them with one vectored write.
 
 use bytes::{Bytes, BytesMut};
 
 /// Payloads from this size on are not copied: the copy would cost more than another slice in a vectored write.
 pub(super) const COPY_BYTES_BELOW: usize = 4096;
 
-/// How much the buffer grows at least. It doubles as it is filled and remembers its size, so a busy connection soon
-/// has a large one, while an idle one keeps little.
-const GROW_BYTES: usize = 1024;
+/// The size of the first buffer. Each that is filled before the output is taken makes the next twice as large, so a busy
+/// connection soon has large ones, while an idle one keeps little.
+const BUFFER_BYTES_MIN: usize = 1024;
+
+/// No buffer is larger, unless one performative is.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// What most performatives need.
+const PERFORMATIVE_BYTES: usize = 512;
 
 /// The output of a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbox {
     chunks: Vec<Bytes>,
     chunk_bytes: usize,
     tail: BytesMut,
+    /// The size of the next buffer.
+    buffer_bytes: usize,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), chunk_bytes: 0, tail: BytesMut::new(), buffer_bytes: BUFFER_BYTES_MIN }
+    }
 }
 
 impl Outbox {
@@ -30,20 +45,22 @@ impl Outbox {
     /// The buffer to write small things into.
     #[inline]
     pub(super) fn buffer(&mut self) -> &mut BytesMut {
-        if self.tail.capacity().saturating_sub(self.tail.len()) < 512 {
-            self.tail.reserve(GROW_BYTES);
-        }
+        self.make_room(PERFORMATIVE_BYTES);
         &mut self.tail
+    }
+
+    /// Appends bytes to the buffer.
+    #[inline]
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len());
+        self.tail.extend_from_slice(bytes);
     }
 
     /// Appends a part of a payload, without copying it if it is large.
     #[inline]
     pub(super) fn put_payload(&mut self, payload: &Bytes, from: usize, to: usize) {
         if to.saturating_sub(from) < COPY_BYTES_BELOW {
-            if let Some(part) = payload.get(from..to) {
-                self.tail.extend_from_slice(part);
-            }
-            return;
+            return self.put(payload.get(from..to).unwrap_or_default());
         }
         self.close_tail();
         self.push_chunk(payload.slice(from..to));
@@ -54,6 +71,22 @@ impl Outbox {
         self.close_tail();
         chunks.append(&mut self.chunks);
         self.chunk_bytes = 0;
+    }
+
+    #[inline]
+    fn make_room(&mut self, bytes: usize) {
+        if self.tail.capacity().saturating_sub(self.tail.len()) < bytes {
+            self.begin_buffer(bytes);
+        }
+    }
+
+    #[cold]
+    fn begin_buffer(&mut self, bytes: usize) {
+        if !self.tail.is_empty() {
+            self.close_tail();
+            self.buffer_bytes = self.buffer_bytes.saturating_mul(2).min(BUFFER_BYTES_MAX);
+        }
+        self.tail.reserve(self.buffer_bytes.max(bytes));
     }
 
     fn close_tail(&mut self) {
@@ -89,5 +122,22 @@ mod tests {
         assert_eq!((&chunks[0][..], &chunks[2][..]), (&b"head"[..], &b"mall"[..]));
         assert_eq!(chunks[1].as_ptr(), large.as_ptr(), "not copied");
         assert_eq!(outbox.pending(), 0);
+    }
+
+    #[test]
+    fn what_is_written_stays_where_it_was_written_and_buffers_are_bounded() {
+        let mut outbox = Outbox::default();
+        let mut expected = Vec::new();
+        for number in 0..2_000u32 {
+            let written = number.to_be_bytes().repeat(150);
+            outbox.put(&written);
+            expected.extend_from_slice(&written);
+        }
+        assert_eq!(outbox.pending(), expected.len());
+        let mut chunks = Vec::new();
+        outbox.take(&mut chunks);
+        assert_eq!(chunks.concat(), expected);
+        assert!(chunks.len() < 40, "{} chunks", chunks.len());
+        assert!(chunks.iter().all(|chunk| chunk.len() <= BUFFER_BYTES_MAX));
     }
 }

@@ -238,7 +238,7 @@ impl Frames {
 #[inline]
 fn put_part(outbox: &mut Outbox, head: &[u8], tail: &Bytes, from: usize, to: usize) {
     if let Some(part) = head.get(from..to.min(head.len())) {
-        outbox.buffer().extend_from_slice(part);
+        outbox.put(part);
     }
     let tail_from = from.saturating_sub(head.len());
     let tail_to = to.saturating_sub(head.len());
