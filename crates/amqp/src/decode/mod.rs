@@ -345,7 +345,17 @@ impl<'b> Reader<'b> {
     }
 
     /// Passes over one value by the sizes on its outside, without a look at what is in it.
+    #[inline]
     pub fn skip_by_size(&mut self) -> Result<(), DecodeError> {
+        if let Some(rest) = pass::pass_by_size(self.rest) {
+            self.rest = rest;
+            return Ok(());
+        }
+        self.skip_by_size_carefully()
+    }
+
+    /// The same for a value of any kind.
+    fn skip_by_size_carefully(&mut self) -> Result<(), DecodeError> {
         let mut constructor = self.byte()?;
         while constructor == code::DESCRIBED {
             self.budget.charge(1)?;

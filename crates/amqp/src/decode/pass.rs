@@ -71,6 +71,17 @@ pub(super) fn pass<'b>(bytes: &'b [u8], budget: &mut Budget) -> Option<&'b [u8]>
     items(bytes, 1, budget)
 }
 
+/// What follows the value at the start of `bytes`, which says its size and is not looked into.
+#[inline]
+pub(super) fn pass_by_size(bytes: &[u8]) -> Option<&[u8]> {
+    let (constructor, rest) = bytes.split_first()?;
+    match *constructor {
+        code::BINARY_8 | code::LIST_8 | code::MAP_8 => Some(short(rest)?.1),
+        code::BINARY_32 | code::LIST_32 | code::MAP_32 => Some(long(rest)?.1),
+        _ => None,
+    }
+}
+
 /// What follows `count` values at the start of `bytes`.
 fn items<'b>(mut bytes: &'b [u8], count: u32, budget: &mut Budget) -> Option<&'b [u8]> {
     for _ in 0..count {

@@ -385,6 +385,7 @@ pub fn put_empty_composite<O: Output>(out: &mut O, descriptor: Descriptor) {
 }
 
 /// Writes a described list with the fields that `fields` writes.
+#[inline]
 pub fn put_composite<O: Output>(
     out: &mut O,
     descriptor: Descriptor,
@@ -454,6 +455,7 @@ pub fn put_map<O: Output>(out: &mut O, entries: impl FnOnce(&mut MapWriter<'_, O
 }
 
 /// Fills in the head of a compound value that began with three bytes at `head`, widening it if the short form is too small.
+#[inline]
 fn finish_compound<O: Output>(out: &mut O, head: usize, [short, long]: [u8; 2], count: u32) {
     let items = head.saturating_add(3);
     let length = out.position().saturating_sub(items);
@@ -461,8 +463,16 @@ fn finish_compound<O: Output>(out: &mut O, head: usize, [short, long]: [u8; 2], 
         if let Some(place) = out.written().get_mut(head..).and_then(<[u8]>::first_chunk_mut::<3>) {
             *place = [short, size, count];
         }
-        return;
+    } else {
+        widen_compound(out, head, long, count);
     }
+}
+
+/// Gives a compound value that began with the three bytes of the short form the long one.
+#[cold]
+fn widen_compound<O: Output>(out: &mut O, head: usize, long: u8, count: u32) {
+    let items = head.saturating_add(3);
+    let length = out.position().saturating_sub(items);
     out.put(&[0; 6]);
     let end = items.saturating_add(length);
     let Some(widened) = out.written().get_mut(items..end.saturating_add(6)) else {

@@ -58,8 +58,8 @@ pub struct Layout {
     pub footer: Option<Section>,
 }
 
-/// A kind of section, in the order of the wire. The three kinds of body exclude each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A kind of section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Header,
     DeliveryAnnotations,
@@ -72,74 +72,48 @@ enum Kind {
     Footer,
 }
 
+/// How much of a section's value is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Every value in it.
+    Inside,
+    /// Its size.
+    AtSize,
+}
+
 impl Layout {
     /// Finds the sections of `encoded`, and checks every value outside the body.
     pub(super) fn of(encoded: &Bytes) -> Result<Self, DecodeError> {
-        Self::find(encoded, |kind, reader| if kind.is_body() { reader.skip_by_size() } else { reader.skip() })
+        Self::find(encoded, Look::Inside)
     }
 
     /// Finds the sections of `encoded`, whose values were checked before.
     pub(super) fn of_checked(encoded: &Bytes) -> Result<Self, DecodeError> {
-        Self::find(encoded, |_, reader| reader.skip_by_size())
-    }
-
-    /// Finds the sections of `encoded`, passing over their values with `pass`.
-    #[inline]
-    fn find(
-        encoded: &Bytes,
-        pass: impl Fn(Kind, &mut Reader<'_>) -> Result<(), DecodeError>,
-    ) -> Result<Self, DecodeError> {
-        let mut layout = Self::default();
-        let mut reader = Reader::new(encoded);
-        let mut previous = None;
-        while reader.remaining() > 0 {
-            let start = encoded.len().saturating_sub(reader.remaining());
-            let kind = Kind::decode(&mut reader)?;
-            let value = encoded.len().saturating_sub(reader.remaining());
-            if let Some(previous) = previous
-                && !kind.may_follow(previous)
-            {
-                return Err(DecodeError::SectionOrder { section: kind.name(), after: previous.name() });
-            }
-            kind.check_shape(reader.peek()?)?;
-            pass(kind, &mut reader)?;
-            let end = encoded.len().saturating_sub(reader.remaining());
-            layout.record(kind, Section { start, value, end });
-            previous = Some(kind);
-        }
-        layout.place_empty_body(encoded.len());
-        Ok(layout)
+        Self::find(encoded, Look::AtSize)
     }
 
     #[inline]
-    fn record(&mut self, kind: Kind, section: Section) {
-        match kind {
-            Kind::Header => self.header = Some(section),
-            Kind::DeliveryAnnotations => self.delivery_annotations = Some(section),
-            Kind::MessageAnnotations => self.message_annotations = Some(section),
-            Kind::Properties => self.properties = Some(section),
-            Kind::ApplicationProperties => self.application_properties = Some(section),
-            Kind::Data => self.record_body(BodyKind::Data, section),
-            Kind::Sequence => self.record_body(BodyKind::Sequence, section),
-            Kind::Value => self.record_body(BodyKind::Value, section),
-            Kind::Footer => self.footer = Some(section),
-        }
-    }
-
-    #[inline]
-    fn record_body(&mut self, kind: BodyKind, section: Section) {
-        if self.body_kind == BodyKind::Absent {
-            self.body_kind = kind;
-            self.body.start = section.start;
-        }
-        self.body.end = section.end;
-    }
-
-    fn place_empty_body(&mut self, length: usize) {
-        if self.body_kind == BodyKind::Absent {
-            let place = self.footer.map_or(length, |footer| footer.start);
-            self.body = place..place;
-        }
+    fn find(encoded: &Bytes, look: Look) -> Result<Self, DecodeError> {
+        let mut walk = Walk::new(encoded);
+        walk.look()?;
+        let header = walk.section(Kind::Header, look)?;
+        let delivery_annotations = walk.section(Kind::DeliveryAnnotations, look)?;
+        let message_annotations = walk.section(Kind::MessageAnnotations, look)?;
+        let properties = walk.section(Kind::Properties, look)?;
+        let application_properties = walk.section(Kind::ApplicationProperties, look)?;
+        let (body_kind, body) = walk.body()?;
+        let footer = walk.section(Kind::Footer, look)?;
+        walk.finish()?;
+        Ok(Self {
+            header,
+            delivery_annotations,
+            message_annotations,
+            properties,
+            application_properties,
+            body_kind,
+            body,
+            footer,
+        })
     }
 
     /// Where the bare message begins: properties, application properties, body.
@@ -150,6 +124,87 @@ impl Layout {
     /// Where the part behind the properties begins: application properties, body.
     pub(super) fn behind_properties(&self) -> usize {
         self.application_properties.map_or(self.body.start, |section| section.start)
+    }
+}
+
+/// A way through a message, from section to section.
+struct Walk<'b> {
+    encoded: &'b Bytes,
+    reader: Reader<'b>,
+    /// Where the next section starts, or the message ends.
+    start: usize,
+    /// The next section; its descriptor is read.
+    next: Option<Kind>,
+    previous: Option<Kind>,
+}
+
+impl<'b> Walk<'b> {
+    #[inline]
+    fn new(encoded: &'b Bytes) -> Self {
+        Self { encoded, reader: Reader::new(encoded), start: 0, next: None, previous: None }
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.encoded.len().saturating_sub(self.reader.remaining())
+    }
+
+    /// Looks what comes next.
+    #[inline]
+    fn look(&mut self) -> Result<(), DecodeError> {
+        self.start = self.position();
+        let at_end = self.reader.remaining() == 0;
+        self.next = if at_end { None } else { Some(Kind::decode(&mut self.reader)?) };
+        Ok(())
+    }
+
+    /// The next section if it is of this kind.
+    #[allow(clippy::inline_always, reason = "kind and look are known where it is called")]
+    #[inline(always)]
+    fn section(&mut self, kind: Kind, look: Look) -> Result<Option<Section>, DecodeError> {
+        if self.next != Some(kind) {
+            return Ok(None);
+        }
+        let (start, value) = (self.start, self.position());
+        kind.check_shape(self.reader.peek()?)?;
+        match look {
+            Look::Inside => self.reader.skip()?,
+            Look::AtSize => self.reader.skip_by_size()?,
+        }
+        let end = self.position();
+        self.previous = self.next;
+        self.look()?;
+        Ok(Some(Section { start, value, end }))
+    }
+
+    /// The sections of the body. Its values travel as they are, so only their sizes are looked at.
+    #[inline]
+    fn body(&mut self) -> Result<(BodyKind, Range<usize>), DecodeError> {
+        let (kind, body_kind) = match self.next {
+            Some(kind @ Kind::Data) => (kind, BodyKind::Data),
+            Some(kind @ Kind::Sequence) => (kind, BodyKind::Sequence),
+            Some(kind @ Kind::Value) => (kind, BodyKind::Value),
+            _ => return Ok((BodyKind::Absent, self.start..self.start)),
+        };
+        let mut body = self.start..self.start;
+        while let Some(section) = self.section(kind, Look::AtSize)? {
+            body.end = section.end;
+            if kind == Kind::Value {
+                break;
+            }
+        }
+        Ok((body_kind, body))
+    }
+
+    /// Refuses a section that is left: it came behind one it may not follow.
+    #[inline]
+    fn finish(&self) -> Result<(), DecodeError> {
+        match (self.next, self.previous) {
+            (Some(section), Some(after)) => {
+                Err(DecodeError::SectionOrder { section: section.name(), after: after.name() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -169,19 +224,6 @@ impl Kind {
             0x78 => Ok(Self::Footer),
             found => Err(DecodeError::UnexpectedDescriptor { expected: EXPECTED, found }),
         }
-    }
-
-    #[inline]
-    fn may_follow(self, previous: Self) -> bool {
-        if previous.is_body() && self.is_body() {
-            return previous == self && self != Self::Value;
-        }
-        previous < self
-    }
-
-    #[inline]
-    fn is_body(self) -> bool {
-        matches!(self, Self::Data | Self::Sequence | Self::Value)
     }
 
     fn name(self) -> &'static str {

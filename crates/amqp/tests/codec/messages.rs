@@ -270,6 +270,41 @@ fn a_message_that_was_parsed_before_is_found_by_its_sizes_alone() {
     assert!(broken.properties().is_err());
 }
 
+/// Whether a section may follow another; both by their place in the list of all, in which the three bodies are 5 to 7.
+fn may_follow(after: usize, section: usize) -> bool {
+    let is_body = |place| (5..=7).contains(&place);
+    if is_body(after) && is_body(section) { after == section && section != 7 } else { after < section }
+}
+
+proptest! {
+    #[test]
+    fn the_first_section_out_of_order_is_named_with_the_one_before_it(
+        places in proptest::collection::vec(0usize..9, 0..6),
+    ) {
+        let all = [
+            (HEADER, "header"),
+            (DELIVERY_ANNOTATIONS, "delivery-annotations"),
+            (MESSAGE_ANNOTATIONS, "message-annotations"),
+            (PROPERTIES, "properties"),
+            (APPLICATION_PROPERTIES, "application-properties"),
+            (DATA, "data"),
+            (SEQUENCE, "amqp-sequence"),
+            (VALUE, "amqp-value"),
+            (FOOTER, "footer"),
+        ];
+        let encoded: Vec<u8> = places.iter().flat_map(|place| all[*place].0).copied().collect();
+        let wrong = places.windows(2).find(|pair| !may_follow(pair[0], pair[1]));
+        let expected = wrong.map(|pair| format!(
+            "message section {} may not follow {}",
+            all[pair[1]].1,
+            all[pair[0]].1,
+        ));
+        let told = |parsed: Result<Message, DecodeError>| parsed.err().map(|error| error.to_string());
+        prop_assert_eq!(told(Message::parse(encoded.clone().into())), expected.clone());
+        prop_assert_eq!(told(Message::parse_again(encoded.into())), expected);
+    }
+}
+
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let front =
         (option::of(strategy::header()), option::of(strategy::fields()), option::of(strategy::fields()));
