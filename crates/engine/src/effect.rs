@@ -4,6 +4,8 @@
 //! waits only until its *message* is durable, because losing the lock means an early redelivery, which
 //! at-least-once allows, while losing the message would not be allowed.
 
+use smallvec::SmallVec;
+
 use crate::fact::Fact;
 use crate::id::{
     EntityId, LockToken, MailboxId, ReceiverId, RequestTag, RunId, Sequence, SessionId, TransactionId,
@@ -93,7 +95,7 @@ pub enum Reply {
     /// Messages were accepted, under these numbers. A duplicate that was dropped has the number zero.
     Sent {
         /// One for each message, in order.
-        sequences: Vec<Sequence>,
+        sequences: SmallVec<[Sequence; 1]>,
     },
     /// An entity or rule was created, changed or deleted.
     Administered {

@@ -32,19 +32,21 @@ impl State {
             None => Handle::NONE,
         };
         let mailbox = open(&mut self.mailboxes, &self.catalogue, *id)?;
-        if mailbox.index.get(*sequence).is_some() {
+        let record = Record::new(*id, (*eligible, *sequence), (location, size), (*level, *origin));
+        let handle = self.records.insert(record);
+        if !mailbox.index.insert(*sequence, handle) {
+            self.records.remove(handle);
             return None;
         }
         if id.is_main() {
             mailbox.next_sequence = mailbox.next_sequence.max(sequence.next());
         }
         mailbox.counts.bytes = mailbox.counts.bytes.saturating_add(u64::from(size));
-        let mut record = Record::new(*id, (*eligible, *sequence), (location, size), (*level, *origin));
-        if let Some(details) = details {
+        if let Some(details) = details
+            && let Some(record) = self.records.get_mut(handle)
+        {
             record.extra = self.extras.insert(Extra::from_details(details, session));
         }
-        let handle = self.records.insert(record);
-        mailbox.index.insert(*sequence, handle);
         if let Some(session) = self.sessions.get_mut(session) {
             session.messages = session.messages.saturating_add(1);
         }

@@ -258,7 +258,7 @@ impl Trial {
 
     pub(crate) fn submit(&mut self, send: Send) -> Result<Vec<Sequence>, Refusal> {
         match self.ask(|request| Command::Send(Send { request, ..send }))? {
-            Reply::Sent { sequences } => Ok(sequences),
+            Reply::Sent { sequences } => Ok(sequences.into_vec()),
             other => panic!("{other:?}"),
         }
     }

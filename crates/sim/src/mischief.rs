@@ -4,6 +4,7 @@
 //! disk.
 
 use crate::history::{Call, How};
+use smallvec::smallvec;
 use std::collections::BTreeMap;
 use vorrang_broker::api::{Answer, Event, Link, Operation, Refused, Tag};
 use vorrang_engine::command::Settlement;
@@ -134,7 +135,7 @@ impl Mischief {
         let Some(bug) = self.bug else { return true };
         match (bug, operation) {
             (Bug::AcknowledgedEarly, Operation::Send { messages, transaction: None, .. }) => {
-                let sequences = vec![Sequence(1); messages.len()];
+                let sequences = smallvec![Sequence(1); messages.len()];
                 forged.push(Event::Reply { tag, reply: Reply::Sent { sequences } });
             }
             (Bug::AbandonLoses, Operation::Settle { settlement, .. }) => {

@@ -423,7 +423,7 @@ impl World {
             Event::Reply { tag, reply } => {
                 let outcome = match reply {
                     Reply::Done => Outcome::Done,
-                    Reply::Sent { sequences } => Outcome::Sent(sequences),
+                    Reply::Sent { sequences } => Outcome::Sent(sequences.into_vec()),
                     Reply::Administered { entity } => {
                         self.administered(peer, tag, entity);
                         Outcome::Done

@@ -1,5 +1,6 @@
 //! Deciding what becomes of a send.
 
+use smallvec::SmallVec;
 use vorrang_filter::Environment;
 
 use super::draft::Draft;
@@ -42,7 +43,7 @@ impl State {
         send: &Send,
         draft: &mut Draft,
         outcome: &mut Outcome,
-    ) -> Result<Vec<Sequence>, Refusal> {
+    ) -> Result<SmallVec<[Sequence; 1]>, Refusal> {
         let Some(via) = send.via.filter(|via| *via != send.entity) else {
             return self.plan_directly(now, send, draft, outcome);
         };
@@ -62,9 +63,9 @@ impl State {
         send: &Send,
         draft: &mut Draft,
         outcome: &mut Outcome,
-    ) -> Result<Vec<Sequence>, Refusal> {
+    ) -> Result<SmallVec<[Sequence; 1]>, Refusal> {
         let entity = self.check_send(send, draft)?;
-        let mut sequences = Vec::with_capacity(send.messages.len());
+        let mut sequences = SmallVec::with_capacity(send.messages.len());
         for message in &send.messages {
             sequences.push(self.plan_message(now, entity, message, draft, outcome)?);
         }

@@ -8,6 +8,8 @@
 //! Duplicate detection does not look at it: its id was seen when it first came, and it would be lost as
 //! its own duplicate. For the same reason a topic that nobody would take it from refuses it.
 
+use smallvec::smallvec;
+
 use super::check::check_keys;
 use super::draft::Draft;
 use super::set_life;
@@ -37,8 +39,8 @@ impl State {
         self.owner(mailbox)?;
         let found = self.resting(mailbox, sequence);
         let sequences = match found {
-            Some(record) => vec![self.plan_replay(now, replay, record, outcome)?],
-            None if self.ask_for_cold_number(mailbox, sequence, outcome) => Vec::new(),
+            Some(record) => smallvec![self.plan_replay(now, replay, record, outcome)?],
+            None if self.ask_for_cold_number(mailbox, sequence, outcome) => smallvec![],
             None => return Err(Refusal::MessageNotFound { sequence }),
         };
         outcome.effects.push(Effect::Reply { request, reply: Reply::Sent { sequences } });
@@ -263,7 +265,7 @@ mod tests {
         // The id was seen before, and the priority of what is sent again says something else.
         let again = Incoming { priority: Some(1), ..message("1") };
         let reply = replay(&mut trial, &letter, "q", again).unwrap();
-        assert_eq!(reply, Reply::Sent { sequences: vec![Sequence(2)] });
+        assert_eq!(reply, Reply::Sent { sequences: smallvec![Sequence(2)] });
         assert_eq!(contents(&trial), [entry("q", 1)]);
         let found = trial.peeked("q").remove(0);
         assert_eq!((found.level, found.deliveries, found.enqueued), (Level(200), 0, trial.now));
@@ -346,10 +348,10 @@ mod tests {
         trial.chill("q", 4, 2);
         let letter = trial.peeked("q").pop().unwrap();
         let reply = replay(&mut trial, &letter, "other", message("2")).unwrap();
-        assert_eq!(reply, Reply::Sent { sequences: vec![] });
+        assert_eq!(reply, Reply::Sent { sequences: smallvec![] });
         trial.settle_down();
         let reply = replay(&mut trial, &letter, "other", message("2")).unwrap();
-        assert_eq!(reply, Reply::Sent { sequences: vec![Sequence(1)] });
+        assert_eq!(reply, Reply::Sent { sequences: smallvec![Sequence(1)] });
         assert_eq!(contents(&trial), [entry("other", 1), entry("q", 1)]);
     }
 }

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::draft::Draft;
 use crate::command::Send;
 use crate::effect::Outcome;
@@ -27,13 +29,13 @@ impl State {
         refusal: Refusal,
         draft: &mut Draft,
         outcome: &mut Outcome,
-    ) -> Result<Vec<Sequence>, Refusal> {
+    ) -> Result<SmallVec<[Sequence; 1]>, Refusal> {
         let (Some(reason), Ok(owner)) = (reason(send.entity, &refusal), self.entity(via)) else {
             return Err(refusal);
         };
         let (Some(intake), true) = (owner.intake(), owner.outlet().is_some()) else { return Err(refusal) };
         let overlay = Arc::new(Overlay::dead_letter(Some(reason), Some(&refusal.to_string())));
-        let mut sequences = Vec::with_capacity(send.messages.len());
+        let mut sequences = SmallVec::with_capacity(send.messages.len());
         for message in &send.messages {
             let (size, limit) = (u64::from(message.size()), intake.message_bytes_max());
             if size > limit {

@@ -57,7 +57,7 @@ impl State {
                 if let Some((mailbox, next)) = reserved {
                     outcome.facts.push(Fact::Reserved { mailbox, next });
                 }
-                let reply = Reply::Sent { sequences: sequences.to_vec() };
+                let reply = Reply::Sent { sequences: sequences.clone() };
                 outcome.facts.push(Fact::SendEnlisted { send: Arc::new(send.clone()), sequences, at: now });
                 outcome.effects.push(Effect::Reply { request: send.request, reply });
             }

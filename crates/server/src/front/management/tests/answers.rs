@@ -1,5 +1,6 @@
 //! Answers of the broker become responses, with the types that SDKs check.
 
+use smallvec::smallvec;
 use vorrang_amqp::Uuid;
 use vorrang_amqp::value::Timestamp as AmqpTimestamp;
 use vorrang_broker::api::{Answer, Received, Refused};
@@ -37,7 +38,7 @@ fn expirations_are_an_array_of_timestamps() {
 
 #[test]
 fn sequence_numbers_are_an_array_of_eight_byte_longs() {
-    let sequences = vec![Sequence(1), Sequence(u64::MAX)];
+    let sequences = smallvec![Sequence(1), Sequence(u64::MAX)];
     let (status, _, body) = reply(Reading::Numbers, Reply::Sent { sequences });
     let Some(Value::Array(array)) = body.value("sequence-numbers") else { panic!("{body:?}") };
     assert_eq!(array.encoded_body().first(), Some(&0x81), "the constructor of a long");
