@@ -61,7 +61,7 @@ impl Audit<'_> {
             let filed = self.state.find(record.mailbox, record.sequence) == Some(handle);
             self.expect(filed, || format!("message {} is not in the index", record.sequence));
         }
-        for (id, mailbox) in &self.state.mailboxes {
+        for (id, mailbox) in self.state.mailboxes.iter() {
             let mut counts = counted.remove(id).unwrap_or_default();
             for run in mailbox.lanes.iter().flat_map(|(_, lane)| lane.runs()) {
                 counts.ready = counts.ready.saturating_add(u64::from(run.remaining()));
@@ -91,7 +91,7 @@ impl Audit<'_> {
             };
             *count = count.saturating_add(1);
         }
-        for (id, mailbox) in &self.state.mailboxes {
+        for (id, mailbox) in self.state.mailboxes.iter() {
             for (level, lane) in mailbox.lanes.iter() {
                 let cold: u64 = lane.runs().map(|run| u64::from(run.remaining())).sum();
                 if cold > 0 {
@@ -222,7 +222,7 @@ impl Audit<'_> {
             let count = regions.entry(record.location.region()).or_default();
             *count = count.saturating_add(1);
         }
-        for mailbox in self.state.mailboxes.values() {
+        for (_, mailbox) in self.state.mailboxes.iter() {
             let states = mailbox.sessions.iter().flat_map(|sessions| sessions.names.values());
             let states = states.filter_map(|handle| self.state.sessions.get(*handle)?.state.as_ref());
             let states: u64 = states.map(|state| u64::try_from(state.len()).unwrap_or(u64::MAX)).sum();
@@ -267,7 +267,7 @@ impl Audit<'_> {
             }
         }
         let timers = &self.state.timers;
-        let runs = self.state.mailboxes.values().flat_map(|mailbox| mailbox.lanes.iter());
+        let runs = self.state.mailboxes.iter().flat_map(|(_, mailbox)| mailbox.lanes.iter());
         let runs = runs.flat_map(|(_, lane)| lane.runs());
         let cold: BTreeSet<_> =
             runs.filter(|run| run.soonest != Timestamp::NEVER).map(|run| (run.soonest, run.id)).collect();
@@ -288,7 +288,7 @@ impl Audit<'_> {
 
     /// Whoever can be served is in line, and whoever is in line knows it.
     fn line(&mut self) {
-        for (id, mailbox) in &self.state.mailboxes {
+        for (id, mailbox) in self.state.mailboxes.iter() {
             let places = self.state.line.iter().filter(|pump| **pump == Pump::Mailbox(*id)).count();
             self.expect(places == usize::from(mailbox.in_line), || {
                 format!("mailbox {}: {places} times in line", id.0)

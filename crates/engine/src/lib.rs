@@ -23,6 +23,7 @@ pub mod level;
 pub mod limits;
 mod lock;
 mod mailbox;
+mod mailboxes;
 pub mod message;
 mod namespace;
 pub mod observe;

@@ -7,8 +7,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeBounds;
 
-use hashbrown::hash_map::Entry;
-
 use crate::browse::Target;
 use crate::command::Command;
 use crate::dedup::History;
@@ -20,6 +18,7 @@ use crate::lane::Run;
 use crate::limits::Limits;
 use crate::lock::LockTable;
 use crate::mailbox::Mailbox;
+use crate::mailboxes::Mailboxes;
 use crate::payloads::Payloads;
 use crate::receive::Receiver;
 use crate::refusal::Refusal;
@@ -44,7 +43,7 @@ pub struct State {
     pub(crate) records: Slab<Record>,
     pub(crate) extras: Slab<Extra>,
     pub(crate) sessions: Slab<Session>,
-    pub(crate) mailboxes: ById<MailboxId, Box<Mailbox>>,
+    pub(crate) mailboxes: Mailboxes,
     /// Bytes that count against an entity's quota.
     pub(crate) sizes: ById<EntityId, u64>,
     pub(crate) histories: ById<EntityId, History>,
@@ -441,15 +440,9 @@ fn owner(catalogue: &Catalogue, mailbox: MailboxId) -> Option<&Entity> {
 
 /// A mailbox, made if need be and if its entity exists, while other parts of the state are in use.
 pub(crate) fn open<'a>(
-    mailboxes: &'a mut ById<MailboxId, Box<Mailbox>>,
+    mailboxes: &'a mut Mailboxes,
     catalogue: &Catalogue,
     id: MailboxId,
 ) -> Option<&'a mut Mailbox> {
-    match mailboxes.entry(id) {
-        Entry::Occupied(known) => Some(known.into_mut()),
-        Entry::Vacant(vacant) => {
-            let mailbox = Mailbox::new(id, owner(catalogue, id)?);
-            Some(vacant.insert(Box::new(mailbox)))
-        }
-    }
+    mailboxes.get_or_open(id, || Some(Mailbox::new(id, owner(catalogue, id)?)))
 }

@@ -9,9 +9,9 @@ use crate::effect::Outcome;
 use crate::fact::Fact;
 use crate::id::{MailboxId, ReceiverId};
 use crate::level::Level;
-use crate::mailbox::Mailbox;
+use crate::mailboxes::Mailboxes;
 use crate::refusal::Refusal;
-use crate::state::{ById, Pump, State};
+use crate::state::{Pump, State};
 
 impl State {
     pub(crate) fn decide_credit(
@@ -132,12 +132,7 @@ impl State {
 }
 
 /// Puts a receiver at the end of the lines of its mailboxes, or out of them if it has no credit.
-fn requeue(
-    id: ReceiverId,
-    receiver: &mut Receiver,
-    mailboxes: &mut ById<MailboxId, Box<Mailbox>>,
-    line: &mut VecDeque<Pump>,
-) {
+fn requeue(id: ReceiverId, receiver: &mut Receiver, mailboxes: &mut Mailboxes, line: &mut VecDeque<Pump>) {
     if receiver.holds_session() {
         return;
     }

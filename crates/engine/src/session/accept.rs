@@ -25,7 +25,7 @@ impl State {
         if !self.check_receivable(*id)? {
             return Err(Refusal::NoSessions { entity: id.entity() });
         }
-        let mailbox = self.mailboxes.get(id).map(|mailbox| &**mailbox);
+        let mailbox = self.mailboxes.get(id);
         if let Some(name) = session {
             return self.accept_named(now, accept, name, mailbox, outcome);
         }
