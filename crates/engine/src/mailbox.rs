@@ -17,7 +17,7 @@ use crate::receive::Ring;
 use crate::session::SessionTable;
 use crate::state::Pump;
 use crate::store::{Place, SequenceIndex};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 /// The messages of one place, and who wants them.
 #[derive(Debug, Clone)]
@@ -44,6 +44,8 @@ pub(crate) struct Mailbox {
     pub(crate) observations: Observations,
     /// Whose quota the messages count against: the queue's, or the topic's.
     pub(crate) account: EntityId,
+    /// How long its locks last.
+    pub(crate) lock_duration: Span,
     /// No deliveries for now: paused, or receiving is disabled.
     pub(crate) held: bool,
     /// Messages do not wait here, they go elsewhere.
@@ -127,6 +129,7 @@ impl Mailbox {
             tally: Tally::default(),
             observations: Observations::default(),
             account: entity.subscription().map_or(entity.id, |subscription| subscription.topic),
+            lock_duration: Span::default(),
             held: false,
             forwards: false,
             stalled: None,
@@ -147,6 +150,7 @@ impl Mailbox {
         };
         let main = id.is_main();
         self.ordering = Arc::new(Ordering::new(&outlet.priority));
+        self.lock_duration = outlet.lock_duration;
         self.ring.look_again();
         self.held = !entity.shared().status.allows_receive() || (main && outlet.priority.paused);
         self.forwards = match id.part() {

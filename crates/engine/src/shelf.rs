@@ -157,12 +157,13 @@ impl State {
         let id = record.mailbox;
         let (expires, deadline, session) = self.expiry_of(record);
         let mailbox = self.mailboxes.get_mut(&id)?;
-        mailbox.recount(record.place(), to, record.level);
+        let place = record.place();
+        mailbox.recount(place, to, record.level);
         mailbox.stalled = None;
         if mailbox.ring.is_watched() {
             mailbox.ring.left(standing(record, deadline, &mailbox.ordering));
         }
-        match record.place() {
+        match place {
             Place::Listed | Place::Returned => {
                 if session.is_some() {
                     let ordering = mailbox.ordering.clone();
@@ -190,7 +191,7 @@ impl State {
             Place::Scheduled | Place::Delayed => {
                 let due = self.extras.get(record.extra).map_or(Timestamp::NEVER, |extra| extra.due);
                 self.timers.due.remove(&(due, id, record.sequence));
-                if record.place() == Place::Scheduled
+                if place == Place::Scheduled
                     && let Some(session) = self.sessions.get_mut(session)
                 {
                     session.scheduled = session.scheduled.saturating_sub(1);
@@ -204,7 +205,7 @@ impl State {
             }
             Place::Deferred | Place::Transit | Place::Nowhere => {}
         }
-        let watched = !matches!(record.place(), Place::Locked | Place::LockedDeferred | Place::Scheduled);
+        let watched = !matches!(place, Place::Locked | Place::LockedDeferred | Place::Scheduled);
         if watched && expires != Timestamp::NEVER {
             self.timers.expiry.remove(&(expires, id, record.sequence));
         }

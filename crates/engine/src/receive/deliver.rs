@@ -166,10 +166,11 @@ impl State {
         let mut delivery = self.delivery_of(record);
         match receiver.mode {
             ReceiveMode::PeekLock => {
-                let until = held.map_or_else(
-                    || now.after(self.lock_duration(mailbox).unwrap_or_default()),
-                    |lock| lock.until,
-                );
+                let until = match (held, self.mailboxes.get(&mailbox)) {
+                    (Some(lock), _) => lock.until,
+                    (None, Some(mailbox)) => now.after(mailbox.lock_duration),
+                    (None, None) => return,
+                };
                 let token = LockToken(Draft::default().make(self, Purpose::Lock));
                 delivery.token = Some(token);
                 delivery.locked_until = Some(until);

@@ -428,3 +428,20 @@ fn locks_outlive_their_receiver() {
     assert_eq!(handed_out(&mut trial), []);
     trial.settle(&delivery, Settlement::Complete).unwrap();
 }
+
+#[test]
+fn a_changed_lock_duration_holds_from_the_next_delivery_on() {
+    let mut trial = Trial::new();
+    trial.queue("q", vec![Setting::LockDuration(Span::seconds(30))]);
+    trial.attach("q", 1, 1);
+    trial.send("q", &["a", "b"]).unwrap();
+    let first = trial.receive().remove(0);
+    trial.update("q", Setting::LockDuration(Span::seconds(60)));
+    credit(&mut trial, 1, 1);
+    let second = trial.receive().remove(0);
+    let lasts = |until: Option<crate::Timestamp>| until.unwrap().since(trial.state.now());
+    assert_eq!(
+        (lasts(first.locked_until), lasts(second.locked_until)),
+        (Span::seconds(30), Span::seconds(60))
+    );
+}

@@ -8,6 +8,8 @@ use crate::time::Timestamp;
 /// Where a message is within its mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Place {
+    /// Nowhere: the slot is free and `next` is the next free one.
+    Nowhere,
     /// In the list of its lane or session.
     Listed,
     /// Among the returned of its lane or session.
@@ -26,8 +28,6 @@ pub(crate) enum Place {
     LockedDeferred,
     /// On its way from one place to another, within one fact.
     Transit,
-    /// Nowhere: the slot is free and `next` is the next free one.
-    Nowhere,
 }
 
 /// A message's fixed-size part.
