@@ -176,8 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             self.door.tell_taken();
             let asked = self.door.has_requests();
             if asked {
-                let mut requests = Vec::new();
-                self.door.take_requests(&mut requests);
+                let requests = self.door.take_requests();
                 self.broker.push(requests).await.map_err(io::Error::other)?;
             }
             let wrote = self.write_output().await?;

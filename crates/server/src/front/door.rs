@@ -151,9 +151,10 @@ impl Door {
         }
     }
 
-    /// Requests for the broker, in order.
-    pub fn take_requests(&mut self, into: &mut Vec<Request>) {
-        into.append(&mut self.requests);
+    /// Requests for the broker, in order. There is room for as many again: a busy client goes on as it was.
+    pub fn take_requests(&mut self) -> Vec<Request> {
+        let next = Vec::with_capacity(self.requests.len());
+        std::mem::replace(&mut self.requests, next)
     }
 
     /// Whether there are any.
