@@ -68,10 +68,14 @@ impl Client {
 struct Clock(Arc<AtomicU64>);
 
 fn open(folder: &Path, clock: &Clock, keys: Vec<AuthorizationRule>) -> Broker {
+    open_with(folder, clock, keys, Options::tiny())
+}
+
+fn open_with(folder: &Path, clock: &Clock, keys: Vec<AuthorizationRule>, log: Options) -> Broker {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(folder).unwrap());
     let settings = Settings {
         limits: Limits::default(),
-        log: Options::tiny(),
+        log,
         decode: Arc::new(Opaque),
         keys,
         snapshots: Schedule { bytes: 20_000, ..Schedule::default() },
@@ -112,6 +116,41 @@ fn receive(client: &mut Client, link: u32, found: &vorrang_broker::api::Found) -
     });
     client.ask(Operation::Credit { link: Link(link), limit: 1, drain: false });
     client.wait(|event| matches!(event, Event::Deliver { .. }).then_some(event))
+}
+
+#[test]
+fn a_shard_that_sleeps_is_run_by_who_brings_it_something() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Clock::default();
+    // The log commits on the spot what is small against a batch.
+    let log = Options {
+        limits: vorrang_log::Limits { batch_bytes: 64 << 10, record_bytes: 2 << 10 },
+        segment_bytes: 256 << 10,
+        first_segment_bytes: 256 << 10,
+        ring_bytes: 4 << 20,
+        ..Options::tiny()
+    };
+    let broker = open_with(folder.path(), &clock, Vec::new(), log);
+    let mut client = Client::connect(&broker);
+    let queue = create(&mut client, Vec::new());
+    let accepted = |event: Event| matches!(event, Event::Accepted { .. }).then_some(());
+    // How soon the thread sleeps again is its own affair; once it does, the answer is there when the push returns.
+    let mut sent = 0;
+    loop {
+        send(&mut client, queue.entity, "one");
+        sent += 1;
+        if let Ok(batch) = client.events.try_recv() {
+            assert!(batch.into_iter().any(|event| accepted(event).is_some()));
+            break;
+        }
+        client.wait(accepted);
+        assert!(sent < 500, "the thread answered all of them");
+    }
+    // What was decided outside the thread is found by the thread, and the other way round.
+    for number in 1..=sent {
+        assert!(matches!(receive(&mut client, number, &queue), Event::Deliver { .. }), "{number} of {sent}");
+    }
+    broker.stop();
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The handles that doors hold: one for the broker, one for each connection.
 
 use super::core::Item;
-use super::inbox::{Inbox, Rejected};
+use super::helm::Helm;
+use super::inbox::{Pushed, Rejected};
 use super::keys::Keys;
 use super::open::{OpenError, Settings};
 use super::payload::PayloadReader;
@@ -27,7 +28,7 @@ pub struct Broker {
 
 #[derive(Debug)]
 struct Shared {
-    inbox: Arc<Inbox>,
+    helm: Arc<Helm>,
     reader: PayloadReader,
     keys: Arc<Keys>,
     findings: Findings,
@@ -59,7 +60,7 @@ impl Broker {
         let running = thread::start(disk, settings, clock)?;
         Ok(Broker {
             shared: Arc::new(Shared {
-                inbox: running.inbox,
+                helm: running.helm,
                 reader: running.reader,
                 keys: running.keys,
                 findings: running.findings,
@@ -74,7 +75,7 @@ impl Broker {
     /// somebody. Its events go to `outlet`.
     pub fn connect(&self, outlet: Arc<dyn Outlet>) -> Result<Connection, Stopped> {
         let id = PeerId(self.shared.next_peer.fetch_add(1, Ordering::Relaxed));
-        let connection = Connection { id, inbox: Arc::clone(&self.shared.inbox) };
+        let connection = Connection { id, helm: Arc::clone(&self.shared.helm) };
         connection.insist(Item::Open(outlet))?;
         Ok(connection)
     }
@@ -106,19 +107,19 @@ impl Broker {
     /// How many requests wait to be taken by the shard, and how many may before their senders wait.
     #[must_use]
     pub fn filling(&self) -> (usize, usize) {
-        self.shared.inbox.filling()
+        self.shared.helm.inbox.filling()
     }
 
     /// Why the shard has stopped, if it has.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
-        self.shared.inbox.closed().map(|reason| Stopped { reason })
+        self.shared.helm.inbox.closed().map(|reason| Stopped { reason })
     }
 
     /// Stops in good order: finishes what was asked, makes it durable, tells the connections, and waits
     /// for the thread to end.
     pub fn stop(&self) {
-        self.shared.inbox.stop();
+        self.shared.helm.inbox.stop();
         let thread = self.shared.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
             && let Err(panic) = thread.join()
@@ -133,7 +134,7 @@ impl Broker {
 #[derive(Debug)]
 pub struct Connection {
     id: PeerId,
-    inbox: Arc<Inbox>,
+    helm: Arc<Helm>,
 }
 
 impl Connection {
@@ -143,11 +144,15 @@ impl Connection {
     }
 
     /// Hands requests to the shard, in order. If there is no room the batch comes back, and `waker` is
-    /// called when there may be.
+    /// called when there may be. If they are few and the shard has nothing to do, they are carried out here and now.
     pub fn try_push(&self, batch: Vec<Request>, waker: Option<&Waker>) -> Result<(), NotTaken> {
         let items = batch.into_iter().map(Item::Request).collect();
-        match self.inbox.push(self.id, items, waker) {
-            Ok(()) => Ok(()),
+        match self.helm.inbox.push(self.id, items, waker) {
+            Ok(Pushed::Taken) => Ok(()),
+            Ok(Pushed::Asleep) => {
+                self.helm.take_over();
+                Ok(())
+            }
             Err(Rejected::Closed(reason)) => Err(NotTaken::Stopped(Stopped { reason })),
             Err(Rejected::Full(items)) => Err(NotTaken::Full(
                 items
@@ -165,13 +170,13 @@ impl Connection {
 
     /// Adds an item though the inbox may be full; a connection has few of these.
     fn insist(&self, item: Item) -> Result<(), Stopped> {
-        self.inbox.insist(self.id, item).map_err(|reason| Stopped { reason })
+        self.helm.inbox.insist(self.id, item).map_err(|reason| Stopped { reason })
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let _ = self.inbox.insist(self.id, Item::Close);
+        let _ = self.helm.inbox.insist(self.id, Item::Close);
     }
 }
 

@@ -107,7 +107,7 @@ fn spawn<T: Send + 'static, E: Send + 'static>(
     let inbox = Arc::clone(inbox);
     let work = move || {
         let outcome = work();
-        inbox.log_has_news();
+        inbox.chore_is_done();
         outcome
     };
     match std::thread::Builder::new().name(name.to_owned()).spawn(work) {

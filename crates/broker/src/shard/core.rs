@@ -71,6 +71,18 @@ impl Item {
             _ => 0,
         }
     }
+
+    /// Whether carrying it out takes little time, whatever waits where.
+    pub(super) fn is_brief(&self) -> bool {
+        let Item::Request(request) = self else { return false };
+        matches!(
+            request.operation,
+            Operation::Send { .. }
+                | Operation::Settle { .. }
+                | Operation::Renew { .. }
+                | Operation::Taken { .. }
+        )
+    }
 }
 
 impl std::fmt::Debug for Item {

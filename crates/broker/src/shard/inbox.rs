@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
+use vorrang_engine::Timestamp;
 
 /// Items that may wait; a batch is taken whole while fewer do.
 const ITEMS_MAX: usize = 16_384;
@@ -17,13 +18,15 @@ const ITEMS_MAX: usize = 16_384;
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Pushers that may wait to be woken, beyond which the oldest is woken early.
 const WAKERS_MAX: usize = 65_536;
+/// A batch of at most so many items and bytes may be carried out by whoever brings it: about what the log commits on the
+/// spot.
+const SMALL_ITEMS: usize = 8;
+const SMALL_BYTES: usize = 8 * 1024;
 
 /// What came in since the last look.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     pub(super) items: VecDeque<(PeerId, Item)>,
-    /// Whether the log has something to tell.
-    pub(super) log: bool,
     /// Whether the shard is to stop.
     pub(super) stop: bool,
 }
@@ -34,10 +37,28 @@ struct Waiting {
     /// Bytes of the messages among them.
     bytes: usize,
     wakers: VecDeque<Waker>,
+    /// The log has something to tell.
     log: bool,
+    /// Something beside the shard was finished.
+    chore: bool,
     stop: bool,
+    thread: Thread,
     /// Nothing is taken any more, for this reason.
     closed: Option<Arc<str>>,
+}
+
+/// What the shard's thread does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Thread {
+    /// It works, or is about to.
+    #[default]
+    Awake,
+    /// It has something at hand and waits for the log.
+    Waits,
+    /// It sleeps until then, with nothing at hand.
+    Sleeps(Timestamp),
+    /// It sleeps until then, and somebody else runs the shard, who will look into the inbox before it is done.
+    Replaced(Timestamp),
 }
 
 /// The inbox of one shard.
@@ -56,13 +77,34 @@ pub(super) enum Rejected {
     Closed(Arc<str>),
 }
 
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// The thread sees to it.
+    Taken,
+    /// The thread sleeps, and was not woken: who pushed the batch is to run the shard, and then to
+    /// [hand it back](Inbox::hand_back).
+    Asleep,
+}
+
+impl Waiting {
+    fn is_idle(&self, at_hand: bool) -> bool {
+        (at_hand || self.items.is_empty()) && !self.log && !self.chore && !self.stop
+    }
+}
+
 impl Inbox {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a batch, or remembers whom to wake when there is room.
-    pub(super) fn push(&self, peer: PeerId, batch: Vec<Item>, waker: Option<&Waker>) -> Result<(), Rejected> {
+    pub(super) fn push(
+        &self,
+        peer: PeerId,
+        batch: Vec<Item>,
+        waker: Option<&Waker>,
+    ) -> Result<Pushed, Rejected> {
         let mut waiting = self.lock();
         if let Some(reason) = &waiting.closed {
             return Err(Rejected::Closed(Arc::clone(reason)));
@@ -76,15 +118,46 @@ impl Inbox {
             waiting.wakers.extend(waker.cloned());
             return Err(Rejected::Full(batch));
         }
-        let was_idle = waiting.items.is_empty();
+        let was_empty = waiting.items.is_empty();
         let bytes = batch.iter().map(Item::bytes).sum();
+        let small = batch.len() <= SMALL_ITEMS && bytes <= SMALL_BYTES && batch.iter().all(Item::is_brief);
+        let idle = small && waiting.is_idle(false);
         waiting.bytes = waiting.bytes.saturating_add(bytes);
         waiting.items.extend(batch.into_iter().map(|item| (peer, item)));
-        drop(waiting);
-        if was_idle {
+        match waiting.thread {
+            Thread::Sleeps(until) if idle => {
+                waiting.thread = Thread::Replaced(until);
+                return Ok(Pushed::Asleep);
+            }
+            Thread::Replaced(_) => {}
+            Thread::Awake | Thread::Waits | Thread::Sleeps(_) => {
+                drop(waiting);
+                if was_empty {
+                    self.changed.notify_one();
+                }
+            }
+        }
+        Ok(Pushed::Taken)
+    }
+
+    /// Whether the log has told something, to whoever runs the shard in place of its thread.
+    pub(super) fn take_news(&self) -> bool {
+        std::mem::take(&mut self.lock().log)
+    }
+
+    /// Ends running the shard in place of its thread. The thread goes on sleeping if nothing is left to do, and nothing is
+    /// `due` before it wakes by itself.
+    pub(super) fn hand_back(&self, due: Option<Timestamp>) {
+        let mut waiting = self.lock();
+        // If it is awake by now, it waits for its turn.
+        let Thread::Replaced(until) = waiting.thread else { return };
+        if waiting.is_idle(false) && due.is_some_and(|due| until <= due) {
+            waiting.thread = Thread::Sleeps(until);
+        } else {
+            waiting.thread = Thread::Awake;
+            drop(waiting);
             self.changed.notify_one();
         }
-        Ok(())
     }
 
     /// Takes one item whatever else waits: the first and last words of a connection.
@@ -101,7 +174,18 @@ impl Inbox {
 
     /// Notes that the log has something to tell.
     pub(super) fn log_has_news(&self) {
-        self.lock().log = true;
+        let mut waiting = self.lock();
+        waiting.log = true;
+        let heard = matches!(waiting.thread, Thread::Replaced(_));
+        drop(waiting);
+        if !heard {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Notes that something beside the shard was finished.
+    pub(super) fn chore_is_done(&self) {
+        self.lock().chore = true;
         self.changed.notify_one();
     }
 
@@ -131,27 +215,31 @@ impl Inbox {
         self.lock().closed.clone()
     }
 
-    /// Waits until something comes in, or for `patience`; takes items only if there are none at hand.
-    pub(super) fn wait(&self, mail: &mut Mail, patience: Option<Duration>) {
-        let idle = |waiting: &Waiting, at_hand: bool| {
-            (at_hand || waiting.items.is_empty()) && !waiting.log && !waiting.stop
-        };
-        let at_hand = !mail.items.is_empty();
-        let mut waiting = self.lock();
-        match patience {
-            Some(patience) if patience.is_zero() => {}
-            Some(patience) => {
-                let waited =
-                    self.changed.wait_timeout_while(waiting, patience, |waiting| idle(waiting, at_hand));
-                waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-            }
-            None => {
-                let waited = self.changed.wait_while(waiting, |waiting| idle(waiting, at_hand));
-                waiting = waited.unwrap_or_else(PoisonError::into_inner);
-            }
+    /// Waits until something comes in, or for `patience`, which is over at `until`. With something at hand, what others bring
+    /// can wait.
+    pub(super) fn wait(&self, at_hand: bool, patience: Duration, until: Timestamp) {
+        if patience.is_zero() {
+            return;
         }
-        (mail.log, mail.stop) = (std::mem::take(&mut waiting.log), waiting.stop);
-        if !at_hand {
+        let mut waiting = self.lock();
+        waiting.thread = if at_hand { Thread::Waits } else { Thread::Sleeps(until) };
+        let waited = self.changed.wait_timeout_while(waiting, patience, |waiting| match waiting.thread {
+            Thread::Awake => false,
+            Thread::Waits | Thread::Sleeps(_) => waiting.is_idle(at_hand),
+            Thread::Replaced(_) => true,
+        });
+        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        waiting.thread = Thread::Awake;
+        // It looks after its chores next.
+        waiting.chore = false;
+    }
+
+    /// Takes what came in; items only if there are none at hand.
+    pub(super) fn take(&self, mail: &mut Mail) {
+        let mut waiting = self.lock();
+        waiting.log = false;
+        mail.stop = waiting.stop;
+        if mail.items.is_empty() {
             std::mem::swap(&mut mail.items, &mut waiting.items);
             waiting.bytes = 0;
             for waker in waiting.wakers.drain(..) {
@@ -196,7 +284,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let mut mail = Mail::default();
-        inbox.wait(&mut mail, None);
+        inbox.take(&mut mail);
         assert_eq!(mail.items.len(), ITEMS_MAX);
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
         assert!(inbox.push(PeerId(2), closes(3), Some(&waker)).is_ok());
@@ -219,7 +307,7 @@ mod tests {
         assert!(inbox.push(PeerId(1), large(), None).is_ok());
         assert!(inbox.push(PeerId(1), large(), None).is_ok());
         assert!(matches!(inbox.push(PeerId(1), large(), None), Err(Rejected::Full(_))));
-        inbox.wait(&mut Mail::default(), None);
+        inbox.take(&mut Mail::default());
         assert!(inbox.push(PeerId(1), large(), None).is_ok());
     }
 
@@ -230,13 +318,69 @@ mod tests {
         mail.items.push_back((PeerId(1), Item::Close));
         inbox.push(PeerId(2), closes(1), None).unwrap();
         inbox.log_has_news();
-        inbox.wait(&mut mail, None);
-        assert!(mail.log);
-        assert_eq!(mail.items.len(), 1);
+        inbox.wait(true, Duration::from_mins(1), Timestamp(60_000));
+        inbox.take(&mut mail);
+        assert_eq!(mail.items.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [PeerId(1)]);
         mail.items.clear();
-        inbox.wait(&mut mail, None);
-        assert_eq!(mail.items.len(), 1);
-        assert!(!mail.log);
+        inbox.wait(false, Duration::from_mins(1), Timestamp(60_000));
+        inbox.take(&mut mail);
+        assert_eq!(mail.items.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [PeerId(2)]);
+        assert!(!inbox.take_news());
+    }
+
+    /// An inbox whose thread sleeps for a minute.
+    fn asleep() -> Inbox {
+        let inbox = Inbox::default();
+        inbox.lock().thread = Thread::Sleeps(Timestamp(60_000));
+        inbox
+    }
+
+    fn taken(count: usize) -> Vec<Item> {
+        let request = |_| Item::Request(Request { tag: Tag(1), operation: Operation::Taken { weight: 1 } });
+        (0..count).map(request).collect()
+    }
+
+    #[test]
+    fn a_small_batch_for_a_sleeping_shard_is_left_to_who_brings_it() {
+        let cases = [
+            ("asleep", asleep(), taken(SMALL_ITEMS), Pushed::Asleep),
+            ("awake", Inbox::default(), taken(1), Pushed::Taken),
+            ("too many", asleep(), taken(SMALL_ITEMS + 1), Pushed::Taken),
+            ("what may take long", asleep(), closes(1), Pushed::Taken),
+        ];
+        for (case, inbox, batch, expected) in cases {
+            assert_eq!(inbox.push(PeerId(1), batch, None).unwrap(), expected, "{case}");
+        }
+        let busy = asleep();
+        busy.chore_is_done();
+        assert_eq!(busy.push(PeerId(1), taken(1), None).unwrap(), Pushed::Taken, "about to wake");
+    }
+
+    #[test]
+    fn what_comes_while_another_runs_the_shard_is_there_when_the_thread_gets_it_back() {
+        let later = Some(Timestamp(60_000));
+        let run = |meanwhile: &dyn Fn(&Inbox), due| {
+            let inbox = asleep();
+            assert_eq!(inbox.push(PeerId(1), taken(1), None).unwrap(), Pushed::Asleep);
+            inbox.take(&mut Mail::default());
+            meanwhile(&inbox);
+            assert_eq!(inbox.lock().thread, Thread::Replaced(Timestamp(60_000)));
+            inbox.hand_back(due);
+            inbox.lock().thread == Thread::Awake
+        };
+        assert!(!run(&|_| (), later), "nothing is left to do");
+        assert!(run(&|_| (), None), "something is");
+        assert!(run(&|_| (), Some(Timestamp(59_999))), "something is due before it wakes by itself");
+        assert!(run(&|inbox| inbox.log_has_news(), later));
+        assert!(run(&|inbox| inbox.chore_is_done(), later));
+        assert!(run(&|inbox| inbox.stop(), later));
+        let push = |inbox: &Inbox| assert_eq!(inbox.push(PeerId(2), taken(1), None).unwrap(), Pushed::Taken);
+        assert!(run(&push, later));
+        let heard = |inbox: &Inbox| {
+            inbox.log_has_news();
+            assert!(inbox.take_news(), "who runs it hears the log");
+        };
+        assert!(!run(&heard, later));
     }
 
     #[test]

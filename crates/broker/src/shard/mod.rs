@@ -8,6 +8,7 @@ mod company;
 mod core;
 mod evacuation;
 mod faults;
+mod helm;
 mod hold;
 mod inbox;
 mod keys;

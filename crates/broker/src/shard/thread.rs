@@ -2,7 +2,8 @@
 
 use super::chores::Chores;
 use super::core::Core;
-use super::inbox::{Inbox, Mail};
+use super::helm::{Crew, Helm};
+use super::inbox::Inbox;
 use super::keys::Keys;
 use super::open::{self, Commits, OpenError, Settings};
 use super::payload::PayloadReader;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use vorrang_engine::Timestamp;
+use vorrang_engine::{Span, Timestamp};
 use vorrang_log::Findings;
 use vorrang_log::disk::Disk;
 
@@ -23,7 +24,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// A shard at work.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) inbox: Arc<Inbox>,
+    pub(super) helm: Arc<Helm>,
     pub(super) reader: PayloadReader,
     pub(super) keys: Arc<Keys>,
     pub(super) findings: Findings,
@@ -41,48 +42,54 @@ pub(super) fn start(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> R
     };
     let (core, findings) = open::open(disk, settings, Commits::Threads, notify, clock())?;
     let (reader, keys, ahead) = (core.reader().clone(), Arc::clone(core.keys()), Arc::clone(core.ahead()));
+    let helm = Arc::new(Helm::new(inbox, core, clock));
     let thread = {
-        let inbox = Arc::clone(&inbox);
-        std::thread::Builder::new().name("shard".to_owned()).spawn(move || run(core, &inbox, &clock))
+        let helm = Arc::clone(&helm);
+        std::thread::Builder::new().name("shard".to_owned()).spawn(move || run(&helm))
     };
-    Ok(Running { inbox, reader, keys, findings, ahead, thread: thread.map_err(OpenError::Thread)? })
+    Ok(Running { helm, reader, keys, findings, ahead, thread: thread.map_err(OpenError::Thread)? })
 }
 
-/// Closes the inbox if the thread ends by a broken invariant, so that nobody waits for it in vain.
-struct LastWord<'a>(&'a Inbox);
-
-impl Drop for LastWord<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.close(&Arc::from("the shard broke an invariant and ended; restart to recover"));
-        }
-    }
+/// What the thread does after a step.
+enum Next {
+    Wait { at_hand: bool, patience: Duration, until: Timestamp },
+    End(Arc<str>),
 }
 
-fn run(mut core: Core, inbox: &Arc<Inbox>, clock: &Clock) {
-    let _last_word = LastWord(inbox);
-    let mut mail = Mail::default();
-    let mut chores = Chores::new(inbox);
+fn run(helm: &Helm) {
+    let mut chores = Chores::new(&helm.inbox);
     loop {
-        core.step(clock(), &mut mail.items);
-        chores.look_after(&mut core);
-        if let Some(reason) = core.over() {
-            inbox.close(reason);
-            return;
-        }
-        let at_hand = !mail.items.is_empty() && !core.is_choked();
-        let patience = patience(&core, core.time(clock()), at_hand);
-        inbox.wait(&mut mail, Some(patience));
-        if mail.stop && (mail.items.is_empty() || core.is_choked()) {
-            chores.end();
-            let reason = match core.stop() {
-                Ok(()) => Arc::from("the broker has stopped"),
-                Err(failure) => Arc::from(failure.to_string()),
-            };
-            inbox.close(&reason);
-            return;
+        let next = helm.with(|crew| step(crew, &mut chores, helm));
+        match next {
+            Some(Next::Wait { at_hand, patience, until }) => helm.inbox.wait(at_hand, patience, until),
+            Some(Next::End(reason)) => return helm.inbox.close(&reason),
+            None => return,
         }
     }
+}
+
+/// Takes what came in, carries it out, and looks after the chores.
+fn step(crew: &mut Crew, chores: &mut Chores, helm: &Helm) -> Next {
+    let Some(core) = &mut crew.core else { return Next::End(Arc::from("the broker has stopped")) };
+    let mail = &mut crew.mail;
+    helm.inbox.take(mail);
+    if mail.stop && (mail.items.is_empty() || core.is_choked()) {
+        chores.end();
+        return Next::End(match crew.core.take().map_or(Ok(()), Core::stop) {
+            Ok(()) => Arc::from("the broker has stopped"),
+            Err(failure) => Arc::from(failure.to_string()),
+        });
+    }
+    core.step((helm.clock)(), &mut mail.items);
+    chores.look_after(core);
+    if let Some(reason) = core.over() {
+        return Next::End(Arc::clone(reason));
+    }
+    let at_hand = !mail.items.is_empty() && !core.is_choked();
+    let now = core.time((helm.clock)());
+    let patience = patience(core, now, at_hand);
+    let until = now.after(Span(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX)));
+    Next::Wait { at_hand: !mail.items.is_empty() || core.is_behind(), patience, until }
 }
 
 /// How long to wait for something to come in: not at all while there is something at hand, else until
