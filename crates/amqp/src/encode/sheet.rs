@@ -1,7 +1,8 @@
 //! A buffer for many small writes that is used again and again.
 //!
 //! A `Vec` or `BytesMut` makes a call of every write, however small. Here the room is filled with zeros when it is made,
-//! so that a write is a comparison and a copy of known length.
+//! so that a write is a comparison and a copy of known length. That holds as the release is built, with LTO; without, the
+//! copy is a call as well, and nothing is won.
 
 use bytes::Bytes;
 
