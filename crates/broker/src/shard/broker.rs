@@ -147,7 +147,7 @@ impl Connection {
     /// called when there may be. If they are few and the shard has nothing to do, they are carried out here and now.
     pub fn try_push(&self, batch: Vec<Request>, waker: Option<&Waker>) -> Result<(), NotTaken> {
         let items = batch.into_iter().map(Item::Request).collect();
-        match self.helm.inbox.push(self.id, items, waker) {
+        match self.helm.inbox.push(self.id, items, waker, || (self.helm.clock)()) {
             Ok(Pushed::Taken) => Ok(()),
             Ok(Pushed::Asleep) => {
                 self.helm.take_over();

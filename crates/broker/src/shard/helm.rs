@@ -79,6 +79,6 @@ impl Helm {
             let done = mail.items.is_empty() && !core.is_behind() && core.over().is_none();
             done.then(|| core.next_wake().unwrap_or(Timestamp::NEVER))
         });
-        self.inbox.hand_back(due.flatten());
+        self.inbox.hand_back(due.flatten(), (self.clock)());
     }
 }

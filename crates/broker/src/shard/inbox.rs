@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
-use vorrang_engine::Timestamp;
+use vorrang_engine::{Span, Timestamp};
 
 /// Items that may wait; a batch is taken whole while fewer do.
 const ITEMS_MAX: usize = 16_384;
@@ -22,6 +22,8 @@ const WAKERS_MAX: usize = 65_536;
 /// spot.
 const SMALL_ITEMS: usize = 8;
 const SMALL_BYTES: usize = 8 * 1024;
+/// How long after one peer has run the shard no other does.
+const CROWDED_FOR: Span = Span(2);
 
 /// What came in since the last look.
 #[derive(Debug, Default)]
@@ -55,10 +57,26 @@ enum Thread {
     Awake,
     /// It has something at hand and waits for the log.
     Waits,
-    /// It sleeps until then, with nothing at hand.
-    Sleeps(Timestamp),
-    /// It sleeps until then, and somebody else runs the shard, who will look into the inbox before it is done.
-    Replaced(Timestamp),
+    /// It sleeps, with nothing at hand.
+    Sleeps(Sleep),
+    /// It sleeps, and somebody else runs the shard, who will look into the inbox before it is done.
+    Replaced(Sleep, PeerId),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sleep {
+    until: Timestamp,
+    /// Who ran the shard last in the thread's place, and when it was done.
+    lately: Option<(PeerId, Timestamp)>,
+}
+
+impl Sleep {
+    /// Whether somebody else ran the shard just now. Then there are several who want something at the same time, and a
+    /// thread that reads for all of them must not wait for the disk for each: what they bring is committed together if the
+    /// shard's thread does it.
+    fn is_crowded(&self, peer: PeerId, now: impl Fn() -> Timestamp) -> bool {
+        self.lately.is_some_and(|(other, done)| other != peer && now().since(done) < CROWDED_FOR)
+    }
 }
 
 /// The inbox of one shard.
@@ -104,6 +122,7 @@ impl Inbox {
         peer: PeerId,
         batch: Vec<Item>,
         waker: Option<&Waker>,
+        now: impl Fn() -> Timestamp,
     ) -> Result<Pushed, Rejected> {
         let mut waiting = self.lock();
         if let Some(reason) = &waiting.closed {
@@ -125,11 +144,11 @@ impl Inbox {
         waiting.bytes = waiting.bytes.saturating_add(bytes);
         waiting.items.extend(batch.into_iter().map(|item| (peer, item)));
         match waiting.thread {
-            Thread::Sleeps(until) if idle => {
-                waiting.thread = Thread::Replaced(until);
+            Thread::Sleeps(sleep) if idle && !sleep.is_crowded(peer, &now) => {
+                waiting.thread = Thread::Replaced(sleep, peer);
                 return Ok(Pushed::Asleep);
             }
-            Thread::Replaced(_) => {}
+            Thread::Replaced(..) => {}
             Thread::Awake | Thread::Waits | Thread::Sleeps(_) => {
                 drop(waiting);
                 if was_empty {
@@ -147,12 +166,12 @@ impl Inbox {
 
     /// Ends running the shard in place of its thread. The thread goes on sleeping if nothing is left to do, and nothing is
     /// `due` before it wakes by itself.
-    pub(super) fn hand_back(&self, due: Option<Timestamp>) {
+    pub(super) fn hand_back(&self, due: Option<Timestamp>, now: Timestamp) {
         let mut waiting = self.lock();
         // If it is awake by now, it waits for its turn.
-        let Thread::Replaced(until) = waiting.thread else { return };
+        let Thread::Replaced(Sleep { until, .. }, peer) = waiting.thread else { return };
         if waiting.is_idle(false) && due.is_some_and(|due| until <= due) {
-            waiting.thread = Thread::Sleeps(until);
+            waiting.thread = Thread::Sleeps(Sleep { until, lately: Some((peer, now)) });
         } else {
             waiting.thread = Thread::Awake;
             drop(waiting);
@@ -176,7 +195,7 @@ impl Inbox {
     pub(super) fn log_has_news(&self) {
         let mut waiting = self.lock();
         waiting.log = true;
-        let heard = matches!(waiting.thread, Thread::Replaced(_));
+        let heard = matches!(waiting.thread, Thread::Replaced(..));
         drop(waiting);
         if !heard {
             self.changed.notify_one();
@@ -222,11 +241,11 @@ impl Inbox {
             return;
         }
         let mut waiting = self.lock();
-        waiting.thread = if at_hand { Thread::Waits } else { Thread::Sleeps(until) };
+        waiting.thread = if at_hand { Thread::Waits } else { Thread::Sleeps(Sleep { until, lately: None }) };
         let waited = self.changed.wait_timeout_while(waiting, patience, |waiting| match waiting.thread {
             Thread::Awake => false,
             Thread::Waits | Thread::Sleeps(_) => waiting.is_idle(at_hand),
-            Thread::Replaced(_) => true,
+            Thread::Replaced(..) => true,
         });
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         waiting.thread = Thread::Awake;
@@ -278,8 +297,8 @@ mod tests {
         let inbox = Inbox::default();
         let woken = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&woken));
-        assert!(inbox.push(PeerId(1), closes(ITEMS_MAX), Some(&waker)).is_ok());
-        match inbox.push(PeerId(2), closes(3), Some(&waker)) {
+        assert!(inbox.push(PeerId(1), closes(ITEMS_MAX), Some(&waker), || Timestamp(0)).is_ok());
+        match inbox.push(PeerId(2), closes(3), Some(&waker), || Timestamp(0)) {
             Err(Rejected::Full(batch)) => assert_eq!(batch.len(), 3),
             other => panic!("{other:?}"),
         }
@@ -287,7 +306,7 @@ mod tests {
         inbox.take(&mut mail);
         assert_eq!(mail.items.len(), ITEMS_MAX);
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
-        assert!(inbox.push(PeerId(2), closes(3), Some(&waker)).is_ok());
+        assert!(inbox.push(PeerId(2), closes(3), Some(&waker), || Timestamp(0)).is_ok());
     }
 
     #[test]
@@ -304,11 +323,11 @@ mod tests {
             vec![Item::Request(Request { tag: Tag(1), operation })]
         };
         let inbox = Inbox::default();
-        assert!(inbox.push(PeerId(1), large(), None).is_ok());
-        assert!(inbox.push(PeerId(1), large(), None).is_ok());
-        assert!(matches!(inbox.push(PeerId(1), large(), None), Err(Rejected::Full(_))));
+        assert!(inbox.push(PeerId(1), large(), None, || Timestamp(0)).is_ok());
+        assert!(inbox.push(PeerId(1), large(), None, || Timestamp(0)).is_ok());
+        assert!(matches!(inbox.push(PeerId(1), large(), None, || Timestamp(0)), Err(Rejected::Full(_))));
         inbox.take(&mut Mail::default());
-        assert!(inbox.push(PeerId(1), large(), None).is_ok());
+        assert!(inbox.push(PeerId(1), large(), None, || Timestamp(0)).is_ok());
     }
 
     #[test]
@@ -316,7 +335,7 @@ mod tests {
         let inbox = Inbox::default();
         let mut mail = Mail::default();
         mail.items.push_back((PeerId(1), Item::Close));
-        inbox.push(PeerId(2), closes(1), None).unwrap();
+        inbox.push(PeerId(2), closes(1), None, || Timestamp(0)).unwrap();
         inbox.log_has_news();
         inbox.wait(true, Duration::from_mins(1), Timestamp(60_000));
         inbox.take(&mut mail);
@@ -331,7 +350,7 @@ mod tests {
     /// An inbox whose thread sleeps for a minute.
     fn asleep() -> Inbox {
         let inbox = Inbox::default();
-        inbox.lock().thread = Thread::Sleeps(Timestamp(60_000));
+        inbox.lock().thread = Thread::Sleeps(Sleep { until: Timestamp(60_000), lately: None });
         inbox
     }
 
@@ -349,11 +368,15 @@ mod tests {
             ("what may take long", asleep(), closes(1), Pushed::Taken),
         ];
         for (case, inbox, batch, expected) in cases {
-            assert_eq!(inbox.push(PeerId(1), batch, None).unwrap(), expected, "{case}");
+            assert_eq!(inbox.push(PeerId(1), batch, None, || Timestamp(0)).unwrap(), expected, "{case}");
         }
         let busy = asleep();
         busy.chore_is_done();
-        assert_eq!(busy.push(PeerId(1), taken(1), None).unwrap(), Pushed::Taken, "about to wake");
+        assert_eq!(
+            busy.push(PeerId(1), taken(1), None, || Timestamp(0)).unwrap(),
+            Pushed::Taken,
+            "about to wake"
+        );
     }
 
     #[test]
@@ -361,11 +384,11 @@ mod tests {
         let later = Some(Timestamp(60_000));
         let run = |meanwhile: &dyn Fn(&Inbox), due| {
             let inbox = asleep();
-            assert_eq!(inbox.push(PeerId(1), taken(1), None).unwrap(), Pushed::Asleep);
+            assert_eq!(inbox.push(PeerId(1), taken(1), None, || Timestamp(0)).unwrap(), Pushed::Asleep);
             inbox.take(&mut Mail::default());
             meanwhile(&inbox);
-            assert_eq!(inbox.lock().thread, Thread::Replaced(Timestamp(60_000)));
-            inbox.hand_back(due);
+            assert!(matches!(inbox.lock().thread, Thread::Replaced(_, PeerId(1))));
+            inbox.hand_back(due, Timestamp(0));
             inbox.lock().thread == Thread::Awake
         };
         assert!(!run(&|_| (), later), "nothing is left to do");
@@ -374,7 +397,9 @@ mod tests {
         assert!(run(&|inbox| inbox.log_has_news(), later));
         assert!(run(&|inbox| inbox.chore_is_done(), later));
         assert!(run(&|inbox| inbox.stop(), later));
-        let push = |inbox: &Inbox| assert_eq!(inbox.push(PeerId(2), taken(1), None).unwrap(), Pushed::Taken);
+        let push = |inbox: &Inbox| {
+            assert_eq!(inbox.push(PeerId(2), taken(1), None, || Timestamp(0)).unwrap(), Pushed::Taken);
+        };
         assert!(run(&push, later));
         let heard = |inbox: &Inbox| {
             inbox.log_has_news();
@@ -384,10 +409,27 @@ mod tests {
     }
 
     #[test]
+    fn two_who_want_something_at_the_same_time_are_left_to_the_thread() {
+        let cases = [
+            ("the same again", PeerId(1), 1_000, Pushed::Asleep),
+            ("another at the same time", PeerId(2), 1_000, Pushed::Taken),
+            ("just behind", PeerId(2), 1_001, Pushed::Taken),
+            ("a while later", PeerId(2), 1_002, Pushed::Asleep),
+        ];
+        for (case, peer, now, expected) in cases {
+            let inbox = asleep();
+            assert_eq!(inbox.push(PeerId(1), taken(1), None, || Timestamp(990)).unwrap(), Pushed::Asleep);
+            inbox.take(&mut Mail::default());
+            inbox.hand_back(Some(Timestamp(60_000)), Timestamp(1_000));
+            assert_eq!(inbox.push(peer, taken(1), None, || Timestamp(now)).unwrap(), expected, "{case}");
+        }
+    }
+
+    #[test]
     fn a_closed_inbox_says_why() {
         let inbox = Inbox::default();
         inbox.close(&"the disk is gone".into());
-        match inbox.push(PeerId(1), closes(1), None) {
+        match inbox.push(PeerId(1), closes(1), None, || Timestamp(0)) {
             Err(Rejected::Closed(reason)) => assert_eq!(&*reason, "the disk is gone"),
             other => panic!("{other:?}"),
         }
