@@ -149,3 +149,19 @@ fn a_segment_of_which_little_is_left_does_not_rest_for_ever() {
     assert!(order == left, "out of order");
     assert!(moved > left.len() / 2, "{moved} of {} were moved", left.len());
 }
+
+#[test]
+fn what_few_queues_send_goes_past_the_cache_and_what_many_send_does_not() {
+    for (queues, past) in [(1, true), (3, true), (4, false)] {
+        let mut world = World::open(SimDisk::new(1), Timestamp(1_000_000));
+        let entities: Vec<EntityId> =
+            (0..queues).map(|number| world.queue(&format!("q{number}"), Vec::new()).0).collect();
+        world.settle();
+        let before = world.disk.written_past();
+        for entity in entities {
+            world.send(entity, Bytes::from(vec![7; 300]));
+        }
+        world.settle();
+        assert_eq!(world.disk.written_past() > before, past, "{queues} queues in one commit");
+    }
+}

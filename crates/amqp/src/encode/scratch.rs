@@ -1,7 +1,8 @@
 //! A small buffer on the stack, in which most performatives fit.
 //!
 //! A `BytesMut` takes its time with every field it is given. A performative of a dozen fields is written here first,
-//! where a field costs a comparison, and appended in one piece: half the time. (A `Vec` is as quick as this.)
+//! where a field costs a comparison, and appended in one piece: half the time. What is longer, and written by one owner
+//! again and again, goes into a [`Sheet`](super::Sheet).
 
 use crate::encode::Output;
 
