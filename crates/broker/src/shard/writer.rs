@@ -3,6 +3,8 @@
 //! One batch is in hand while the shard works; it is handed over when the step ends, and may come back
 //! to grow for as long as the disk is busy with the one before. Locations and positions both grow, so
 //! the first location of each batch that is not yet durable tells for any message whether it is safe.
+//! A decision may fill more than one batch. It is safe with the last of them only, because reading drops
+//! a decision that is not whole.
 
 use super::company::Company;
 use super::regions::{Regions, region_of};
@@ -27,7 +29,7 @@ pub(super) struct Writer {
     batch: Option<Batch>,
     scratch: Scratch,
     now: Timestamp,
-    /// The first record of every batch that is not durable.
+    /// What is not durable: the batch to wait for, and the first record that has to wait for it.
     in_flight: VecDeque<(Position, Location)>,
     /// The segment that the newest durable batch lies in.
     durable_region: Option<Region>,
@@ -114,12 +116,14 @@ impl Writer {
         let kept = |fact: &Fact| fact.durability() != vorrang_engine::Durability::Volatile;
         let Some(last) = facts.iter().rposition(kept) else { return Ok(None) };
         let mut scratch = std::mem::take(&mut self.scratch);
+        let mut first = None;
         for (index, fact) in facts.iter_mut().enumerate().take(last.saturating_add(1)) {
             match record::write(fact, index < last, self, &mut scratch) {
                 Ok(Some(place)) => {
                     self.regions.wrote(place.location, place.first_part);
                     if let Some(batch) = &self.batch {
                         self.company.note(batch.position(), fact);
+                        first.get_or_insert((batch.position(), place.location));
                     }
                     written(fact, place);
                 }
@@ -128,7 +132,21 @@ impl Writer {
             }
         }
         self.scratch = scratch;
-        Ok(self.batch.as_ref().map(Batch::position))
+        let end = self.batch.as_ref().map(Batch::position);
+        if let Some((begin, location)) = first
+            && Some(begin) != end
+        {
+            self.wait_for_whole(location);
+        }
+        Ok(end)
+    }
+
+    /// Notes that the decision whose first record lies at `first` went into several batches: everything
+    /// of it waits for the last one.
+    fn wait_for_whole(&mut self, first: Location) {
+        let Some(last) = self.newest() else { return };
+        while self.in_flight.pop_back_if(|(_, begin)| *begin >= first).is_some() {}
+        self.in_flight.push_back((last, first));
     }
 
     /// The most bytes of a batch.
