@@ -5,12 +5,11 @@
 
 use crate::mischief::Mischief;
 use crate::payload::Payload;
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use vorrang_broker::access::Principal;
 use vorrang_broker::api::{Event, Outlet};
 use vorrang_broker::shard::{
-    Chilling, Commits, Core, Evacuation, Item, PeerId, Schedule, Settings, Snapshot, open,
+    Arrivals, Chilling, Commits, Core, Evacuation, Item, PeerId, Schedule, Settings, Snapshot, open,
 };
 use vorrang_engine::{Limits, Timestamp};
 use vorrang_log::dice::Dice;
@@ -40,7 +39,7 @@ pub(crate) struct Station {
     pub(crate) mischief: Mischief,
     ring_bytes: u64,
     core: Option<Core>,
-    arrived: VecDeque<(PeerId, Item)>,
+    arrived: Arrivals,
     said: Said,
     operator: Arc<Principal>,
 }
@@ -79,7 +78,7 @@ impl Station {
             mischief,
             ring_bytes,
             core: None,
-            arrived: VecDeque::new(),
+            arrived: Arrivals::default(),
             said: Said::default(),
             operator: Arc::new(Principal::operator()),
         }
@@ -109,13 +108,13 @@ impl Station {
     /// Opens a connection.
     pub(crate) fn connect(&mut self, peer: u32) {
         let ear = Arc::new(Ear { peer, said: Arc::clone(&self.said) });
-        self.arrived.push_back((PeerId(peer), Item::Open(ear)));
-        self.arrived.push_back((PeerId(peer), Item::Become(Arc::clone(&self.operator))));
+        self.arrived.push(PeerId(peer), Item::Open(ear));
+        self.arrived.push(PeerId(peer), Item::Become(Arc::clone(&self.operator)));
     }
 
     /// Something arrives from a connection.
     pub(crate) fn arrive(&mut self, peer: u32, item: Item) {
-        self.arrived.push_back((PeerId(peer), item));
+        self.arrived.push(PeerId(peer), item);
     }
 
     /// Lets the shard do what there is to do, and returns what it said.

@@ -419,6 +419,27 @@ impl Operation {
         }
     }
 
+    /// Bytes of the messages it brings.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Operation::Send { messages, .. } => messages.iter().map(|message| message.payload.len()).sum(),
+            Operation::Replay { message, .. } => message.payload.len(),
+            Operation::Develop(Develop::Restore { image }) => image.len(),
+            _ => 0,
+        }
+    }
+
+    /// Whether carrying it out takes little time, whatever waits where.
+    pub(crate) fn is_brief(&self) -> bool {
+        matches!(
+            self,
+            Operation::Send { .. }
+                | Operation::Settle { .. }
+                | Operation::Renew { .. }
+                | Operation::Taken { .. }
+        )
+    }
+
     /// Whether carrying this out adds to what is stored.
     pub(crate) fn grows(&self) -> bool {
         match self {

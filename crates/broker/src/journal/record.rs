@@ -86,7 +86,7 @@ pub fn write<S: Sink>(
     fields.clear();
     let Some(kind) = facts::encode(fact, fields) else { return Ok(None) };
     let payload = fact.payload();
-    let bytes = payload.map(|payload| payload.bytes.clone()).unwrap_or_default();
+    let bytes = payload.map_or(&[][..], |payload| &payload.bytes);
     let assigned_id = payload.and_then(|payload| payload.assigned_id);
     let mut shape = if more { MORE } else { 0 };
     let mut first_part = None;
@@ -99,17 +99,17 @@ pub fn write<S: Sink>(
         }
         fields.clear();
     }
-    if payload.is_some() {
+    if let Some(payload) = payload {
         shape |= PAYLOAD;
         let room = chunk_bytes.saturating_sub(PREFIX_BYTES_MAX.saturating_add(fields.len()));
         if bytes.len() > room {
             shape |= PAYLOAD_APART;
-            first_part = if let Some((list, first)) = sink.written_before(&bytes) {
+            first_part = if let Some((list, first)) = sink.written_before(&payload.bytes) {
                 parts.clear();
                 parts.extend_from_slice(list);
                 Some(first)
             } else {
-                write_apart(&bytes, parts, sink)?
+                write_apart(bytes, parts, sink)?
             };
         }
     }
@@ -125,7 +125,7 @@ pub fn write<S: Sink>(
         fixed.extend_from_slice(&id.to_le_bytes());
     }
     fixed.extend_from_slice(fields);
-    let beside = if first_part.is_some() { &**parts } else { &*bytes };
+    let beside = if first_part.is_some() { &**parts } else { bytes };
     let location = sink.append(kind, fixed, beside)?;
     if let Some(payload) = fact.payload_mut() {
         payload.location = location;

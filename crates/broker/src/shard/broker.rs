@@ -9,7 +9,7 @@ use super::payload::PayloadReader;
 use super::peer::PeerId;
 use super::thread::{self, Clock};
 use crate::access::Principal;
-use crate::api::{Outlet, Request};
+use crate::api::{Event, Outlet, Request};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -146,26 +146,25 @@ impl Connection {
     /// Hands requests to the shard, in order. If there is no room the batch comes back, and `waker` is
     /// called when there may be. If they are few and the shard has nothing to do, they are carried out here and now.
     pub fn try_push(&self, batch: Vec<Request>, waker: Option<&Waker>) -> Result<(), NotTaken> {
-        let items = batch.into_iter().map(Item::Request).collect();
-        match self.helm.inbox.push(self.id, items, waker, || (self.helm.clock)()) {
+        match self.helm.inbox.push(self.id, batch, waker, || (self.helm.clock)()) {
             Ok(Pushed::Taken) => Ok(()),
             Ok(Pushed::Asleep) => {
                 self.helm.take_over();
                 Ok(())
             }
             Err(Rejected::Closed(reason)) => Err(NotTaken::Stopped(Stopped { reason })),
-            Err(Rejected::Full(items)) => Err(NotTaken::Full(
-                items
-                    .into_iter()
-                    .filter_map(|item| if let Item::Request(request) = item { Some(request) } else { None })
-                    .collect(),
-            )),
+            Err(Rejected::Full(batch)) => Err(NotTaken::Full(batch)),
         }
     }
 
     /// Hands requests to the shard, in order, waiting for room without holding up a thread.
     pub fn push(&self, batch: Vec<Request>) -> Push<'_> {
         Push { connection: self, batch: Some(batch) }
+    }
+
+    /// Gives back the buffer of events that were taken: the shard fills it again.
+    pub fn give_back(&self, events: Vec<Event>) {
+        self.helm.buffers.give(events);
     }
 
     /// Adds an item though the inbox may be full; a connection has few of these.

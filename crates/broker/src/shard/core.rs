@@ -15,6 +15,7 @@ mod request;
 mod telling;
 mod upkeep;
 
+use super::arrivals::Arrivals;
 use super::chilling::Heat;
 use super::faults::Faults;
 use super::hold::Hold;
@@ -24,18 +25,19 @@ use super::payload::{Decode, PayloadReader, Source};
 use super::peer::{Peer, PeerId};
 use super::recent::{Body, Recent};
 use super::snapshot::Schedule;
+use super::spares::Spares;
 use super::staging::Staging;
 use super::withheld::Withheld;
 use super::writer::Writer;
 use crate::access::Principal;
-use crate::api::{Develop, Event, Link, Operation, Outlet, Refused, Request, Tag};
+use crate::api::{Event, Link, Outlet, Refused, Request, Tag};
 use crate::journal::record::{PAYLOAD_PART, Sink as _};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use vorrang_engine::{Command, Fact, Outcome, ReceiverId, RunId, State, Timestamp};
-use vorrang_log::{Appending, Failure, NoRoom, Position, Region};
+use vorrang_log::{Appending, Failure, NoRoom, Region};
 
 /// Events waiting for the disk beyond which no more deliveries are decided.
 const HELD_MAX: usize = 65_536;
@@ -55,36 +57,6 @@ pub enum Item {
     Close,
 }
 
-impl Item {
-    /// Bytes of the messages it brings.
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            Item::Request(Request { operation: Operation::Send { messages, .. }, .. }) => {
-                messages.iter().map(|message| message.payload.len()).sum()
-            }
-            Item::Request(Request { operation: Operation::Replay { message, .. }, .. }) => {
-                message.payload.len()
-            }
-            Item::Request(Request { operation: Operation::Develop(Develop::Restore { image }), .. }) => {
-                image.len()
-            }
-            _ => 0,
-        }
-    }
-
-    /// Whether carrying it out takes little time, whatever waits where.
-    pub(super) fn is_brief(&self) -> bool {
-        let Item::Request(request) = self else { return false };
-        matches!(
-            request.operation,
-            Operation::Send { .. }
-                | Operation::Settle { .. }
-                | Operation::Renew { .. }
-                | Operation::Taken { .. }
-        )
-    }
-}
-
 impl std::fmt::Debug for Item {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -96,7 +68,7 @@ impl std::fmt::Debug for Item {
     }
 }
 
-type Peers = hashbrown::HashMap<PeerId, Peer, foldhash::fast::FixedState>;
+pub(super) type Peers = hashbrown::HashMap<PeerId, Peer, foldhash::fast::FixedState>;
 
 /// A shard: engine, log and connections.
 pub struct Core {
@@ -108,8 +80,6 @@ pub struct Core {
     keys: Arc<Keys>,
     outcome: Outcome,
     peers: Peers,
-    /// Connections with something to be told.
-    told: Vec<PeerId>,
     /// Connections that were just handed as much as may be on its way.
     laden: Vec<PeerId>,
     /// Records of runs that the engine wants back in memory.
@@ -126,7 +96,6 @@ pub struct Core {
     wall: Timestamp,
     /// How far the clock is ahead, in milliseconds, for the doors to know the shard's time.
     ahead: Arc<AtomicU64>,
-    durable: Position,
     room: Result<(), NoRoom>,
     withheld: Withheld,
     staging: Staging,
@@ -151,7 +120,7 @@ pub struct Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("now", &self.now).field("durable", &self.durable).finish_non_exhaustive()
+        f.debug_struct("Core").field("now", &self.now).field("hold", &self.hold).finish_non_exhaustive()
     }
 }
 
@@ -178,7 +147,6 @@ impl Core {
             keys,
             outcome: Outcome::default(),
             peers: Peers::default(),
-            told: Vec::new(),
             laden: Vec::new(),
             cold: Vec::new(),
             own: VecDeque::new(),
@@ -187,13 +155,12 @@ impl Core {
             heat: Heat::default(),
             record_bytes_max,
             batch_bytes_max,
-            hold: Hold::default(),
+            hold: Hold::new(durable),
             watchers: news::Watchers::default(),
             endings: BTreeSet::new(),
             now,
             wall,
             ahead: Arc::new(AtomicU64::new(ahead.0)),
-            durable,
             room: Ok(()),
             withheld: Withheld::default(),
             staging: Staging::default(),
@@ -208,7 +175,7 @@ impl Core {
     }
 
     /// Takes what has arrived, as far as the log has room, and everything that follows from it.
-    pub fn step(&mut self, now: Timestamp, arrived: &mut VecDeque<(PeerId, Item)>) {
+    pub fn step(&mut self, now: Timestamp, arrived: &mut Arrivals) {
         self.wall = self.wall.max(now);
         self.now = self.now.max(self.time(self.wall));
         if self.over.is_none()
@@ -230,6 +197,11 @@ impl Core {
         self.writer.log_mut().flush()?;
         self.release();
         Ok(())
+    }
+
+    /// Buffers for events, to be given back.
+    pub(super) fn buffers(&self) -> &Arc<Spares<Event>> {
+        self.hold.buffers()
     }
 
     /// How far the clock is ahead, in milliseconds, now and from now on.
@@ -299,7 +271,7 @@ impl Core {
         &self.reader
     }
 
-    fn work(&mut self, arrived: &mut VecDeque<(PeerId, Item)>) -> Result<(), Failure> {
+    fn work(&mut self, arrived: &mut Arrivals) -> Result<(), Failure> {
         if let Some(failure) = self.writer.log().failure() {
             return Err(failure.clone());
         }
@@ -318,16 +290,16 @@ impl Core {
         }
         while !self.withheld.is_worth_it(self.now)
             && !self.writer.is_full()
-            && let Some((peer, item)) = self.withheld.pop_unless(|peer| self.staging.holds(peer))
+            && let Some((peer, request)) = self.withheld.pop_unless(|peer| self.staging.holds(peer))
         {
-            self.take_or_stage(peer, item)?;
+            self.take_or_stage(peer, request)?;
         }
         self.stage(Share::One)?;
         while !self.writer.is_full()
             && !self.is_choked()
-            && let Some((peer, item)) = arrived.pop_front()
+            && let Some((peer, item)) = arrived.pop()
         {
-            self.take_or_withhold(peer, item)?;
+            self.take(peer, item)?;
         }
         // After what has arrived, so that a renewal that came in time counts.
         self.end_permissions()?;
@@ -393,14 +365,13 @@ impl Core {
             return Ok(());
         }
         let mut outcome = std::mem::take(&mut self.outcome);
-        let recent = &mut self.recent;
-        self.writer.unit(&mut outcome.facts, |fact, written| {
-            if let Some(payload) = fact.payload() {
-                let body = Body { bytes: payload.bytes.clone(), assigned_id: payload.assigned_id };
-                recent.keep(written.location, body);
+        self.writer.unit(&mut outcome.facts)?;
+        for fact in &mut outcome.facts {
+            if let Some(payload) = fact.payload_mut() {
+                // They are written; who applies the fact needs to know where, and no more.
+                let (bytes, assigned_id) = (std::mem::take(&mut payload.bytes), payload.assigned_id);
+                self.recent.keep(payload.location, Body { bytes, assigned_id });
             }
-        })?;
-        for fact in &outcome.facts {
             let gone = self.path_to_go(fact);
             self.state.apply(fact);
             self.note(fact);
@@ -444,7 +415,7 @@ impl Core {
     /// The shard is over: what was not told by now never will be.
     fn end(&mut self, reason: &str) {
         let reason: Arc<str> = reason.into();
-        self.hold.clear();
+        self.hold.clear(&mut self.peers);
         let mut ids: Vec<PeerId> = self.peers.keys().copied().collect();
         ids.sort_unstable();
         for id in ids {

@@ -10,7 +10,9 @@
 
 use super::core::Core;
 use super::inbox::{Inbox, Mail};
+use super::spares::Spares;
 use super::thread::Clock;
+use crate::api::Event;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use vorrang_engine::Timestamp;
@@ -22,6 +24,8 @@ const STEPS_MAX: usize = 4;
 /// The place from which a shard is run.
 pub(super) struct Helm {
     pub(super) inbox: Arc<Inbox>,
+    /// Buffers for events, to be given back.
+    pub(super) buffers: Arc<Spares<Event>>,
     crew: Mutex<Crew>,
     pub(super) clock: Clock,
 }
@@ -54,7 +58,8 @@ impl Drop for LastWord<'_> {
 
 impl Helm {
     pub(super) fn new(inbox: Arc<Inbox>, core: Core, clock: Clock) -> Helm {
-        Helm { inbox, crew: Mutex::new(Crew { core: Some(core), mail: Mail::default() }), clock }
+        let buffers = Arc::clone(core.buffers());
+        Helm { inbox, buffers, crew: Mutex::new(Crew { core: Some(core), mail: Mail::default() }), clock }
     }
 
     /// Does `work` with the shard. `None` if it broke an invariant, now or before.

@@ -4,8 +4,10 @@
 //! the pusher gets its batch back and is woken when there is room, which is how a busy shard slows its
 //! senders down.
 
+use super::arrivals::Arrivals;
 use super::core::Item;
 use super::peer::PeerId;
+use crate::api::Request;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -28,14 +30,14 @@ const CROWDED_FOR: Span = Span(2);
 /// What came in since the last look.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
-    pub(super) items: VecDeque<(PeerId, Item)>,
+    pub(super) items: Arrivals,
     /// Whether the shard is to stop.
     pub(super) stop: bool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    items: VecDeque<(PeerId, Item)>,
+    items: Arrivals,
     /// Bytes of the messages among them.
     bytes: usize,
     wakers: VecDeque<Waker>,
@@ -90,7 +92,7 @@ pub(super) struct Inbox {
 #[derive(Debug)]
 pub(super) enum Rejected {
     /// There is no room now; the waker given is called when there may be.
-    Full(Vec<Item>),
+    Full(Vec<Request>),
     /// There will never be room again.
     Closed(Arc<str>),
 }
@@ -120,10 +122,13 @@ impl Inbox {
     pub(super) fn push(
         &self,
         peer: PeerId,
-        batch: Vec<Item>,
+        batch: Vec<Request>,
         waker: Option<&Waker>,
         now: impl Fn() -> Timestamp,
     ) -> Result<Pushed, Rejected> {
+        let bytes = batch.iter().map(|request| request.operation.bytes()).sum();
+        let brief = |request: &Request| request.operation.is_brief();
+        let small = batch.len() <= SMALL_ITEMS && bytes <= SMALL_BYTES && batch.iter().all(brief);
         let mut waiting = self.lock();
         if let Some(reason) = &waiting.closed {
             return Err(Rejected::Closed(Arc::clone(reason)));
@@ -138,11 +143,9 @@ impl Inbox {
             return Err(Rejected::Full(batch));
         }
         let was_empty = waiting.items.is_empty();
-        let bytes = batch.iter().map(Item::bytes).sum();
-        let small = batch.len() <= SMALL_ITEMS && bytes <= SMALL_BYTES && batch.iter().all(Item::is_brief);
         let idle = small && waiting.is_idle(false);
         waiting.bytes = waiting.bytes.saturating_add(bytes);
-        waiting.items.extend(batch.into_iter().map(|item| (peer, item)));
+        waiting.items.push_batch(peer, batch);
         match waiting.thread {
             Thread::Sleeps(sleep) if idle && !sleep.is_crowded(peer, &now) => {
                 waiting.thread = Thread::Replaced(sleep, peer);
@@ -185,7 +188,7 @@ impl Inbox {
         if let Some(reason) = &waiting.closed {
             return Err(Arc::clone(reason));
         }
-        waiting.items.push_back((peer, item));
+        waiting.items.push(peer, item);
         drop(waiting);
         self.changed.notify_one();
         Ok(())
@@ -271,7 +274,7 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Acceptance, Operation, Request, Tag};
+    use crate::api::{Acceptance, Operation, Tag};
     use bytes::Bytes;
     use smallvec::smallvec;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -288,8 +291,13 @@ mod tests {
         }
     }
 
-    fn closes(count: usize) -> Vec<Item> {
-        (0..count).map(|_| Item::Close).collect()
+    fn declares(count: usize) -> Vec<Request> {
+        (0..count).map(|_| Request { tag: Tag(1), operation: Operation::Declare }).collect()
+    }
+
+    /// Whose the items at hand are.
+    fn peers(mail: &mut Mail) -> Vec<u32> {
+        std::iter::from_fn(|| mail.items.pop()).map(|(peer, _)| peer.0).collect()
     }
 
     #[test]
@@ -297,8 +305,8 @@ mod tests {
         let inbox = Inbox::default();
         let woken = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&woken));
-        assert!(inbox.push(PeerId(1), closes(ITEMS_MAX), Some(&waker), || Timestamp(0)).is_ok());
-        match inbox.push(PeerId(2), closes(3), Some(&waker), || Timestamp(0)) {
+        assert!(inbox.push(PeerId(1), declares(ITEMS_MAX), Some(&waker), || Timestamp(0)).is_ok());
+        match inbox.push(PeerId(2), declares(3), Some(&waker), || Timestamp(0)) {
             Err(Rejected::Full(batch)) => assert_eq!(batch.len(), 3),
             other => panic!("{other:?}"),
         }
@@ -306,7 +314,7 @@ mod tests {
         inbox.take(&mut mail);
         assert_eq!(mail.items.len(), ITEMS_MAX);
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
-        assert!(inbox.push(PeerId(2), closes(3), Some(&waker), || Timestamp(0)).is_ok());
+        assert!(inbox.push(PeerId(2), declares(3), Some(&waker), || Timestamp(0)).is_ok());
     }
 
     #[test]
@@ -320,7 +328,7 @@ mod tests {
                 messages: smallvec![message],
                 acceptance: Acceptance::Plain,
             };
-            vec![Item::Request(Request { tag: Tag(1), operation })]
+            vec![Request { tag: Tag(1), operation }]
         };
         let inbox = Inbox::default();
         assert!(inbox.push(PeerId(1), large(), None, || Timestamp(0)).is_ok());
@@ -334,16 +342,15 @@ mod tests {
     fn what_is_at_hand_is_finished_before_more_is_taken() {
         let inbox = Inbox::default();
         let mut mail = Mail::default();
-        mail.items.push_back((PeerId(1), Item::Close));
-        inbox.push(PeerId(2), closes(1), None, || Timestamp(0)).unwrap();
+        mail.items.push(PeerId(1), Item::Close);
+        inbox.push(PeerId(2), declares(1), None, || Timestamp(0)).unwrap();
         inbox.log_has_news();
         inbox.wait(true, Duration::from_mins(1), Timestamp(60_000));
         inbox.take(&mut mail);
-        assert_eq!(mail.items.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [PeerId(1)]);
-        mail.items.clear();
+        assert_eq!(peers(&mut mail), [1]);
         inbox.wait(false, Duration::from_mins(1), Timestamp(60_000));
         inbox.take(&mut mail);
-        assert_eq!(mail.items.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [PeerId(2)]);
+        assert_eq!(peers(&mut mail), [2]);
         assert!(!inbox.take_news());
     }
 
@@ -354,8 +361,8 @@ mod tests {
         inbox
     }
 
-    fn taken(count: usize) -> Vec<Item> {
-        let request = |_| Item::Request(Request { tag: Tag(1), operation: Operation::Taken { weight: 1 } });
+    fn taken(count: usize) -> Vec<Request> {
+        let request = |_| Request { tag: Tag(1), operation: Operation::Taken { weight: 1 } };
         (0..count).map(request).collect()
     }
 
@@ -365,7 +372,7 @@ mod tests {
             ("asleep", asleep(), taken(SMALL_ITEMS), Pushed::Asleep),
             ("awake", Inbox::default(), taken(1), Pushed::Taken),
             ("too many", asleep(), taken(SMALL_ITEMS + 1), Pushed::Taken),
-            ("what may take long", asleep(), closes(1), Pushed::Taken),
+            ("what may take long", asleep(), declares(1), Pushed::Taken),
         ];
         for (case, inbox, batch, expected) in cases {
             assert_eq!(inbox.push(PeerId(1), batch, None, || Timestamp(0)).unwrap(), expected, "{case}");
@@ -429,7 +436,7 @@ mod tests {
     fn a_closed_inbox_says_why() {
         let inbox = Inbox::default();
         inbox.close(&"the disk is gone".into());
-        match inbox.push(PeerId(1), closes(1), None, || Timestamp(0)) {
+        match inbox.push(PeerId(1), declares(1), None, || Timestamp(0)) {
             Err(Rejected::Closed(reason)) => assert_eq!(&*reason, "the disk is gone"),
             other => panic!("{other:?}"),
         }

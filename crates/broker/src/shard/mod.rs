@@ -1,5 +1,6 @@
 //! A shard: engine and log on one thread, and the connections it serves.
 
+mod arrivals;
 mod broker;
 mod chilling;
 mod chores;
@@ -21,12 +22,14 @@ mod recent;
 mod regions;
 mod resting;
 mod snapshot;
+mod spares;
 mod staging;
 mod thread;
 mod withheld;
 mod writer;
 
 pub use self::core::{Core, Item};
+pub use arrivals::Arrivals;
 pub use broker::{Broker, Connection, NotTaken, Push, Stopped};
 pub use chilling::Chilling;
 pub use evacuation::{Evacuated, Evacuation};

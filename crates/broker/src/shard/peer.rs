@@ -4,6 +4,7 @@
 //! lower half the door's own number: whom an effect is for needs no table, and no connection can name
 //! what belongs to another.
 
+use super::hold::Held;
 use crate::access::{self, Action, Denied, Need, Principal, Scope};
 use crate::api::{self, Event, Link, Outlet, Tag};
 use smallvec::SmallVec;
@@ -121,9 +122,12 @@ pub(super) struct Peer {
     pub(super) links: BTreeMap<Link, OpenLink>,
     pub(super) transactions: BTreeSet<TransactionId>,
     /// Deliveries keep their order: none leaves before those decided earlier.
-    pub(super) deliveries_wait_for: Position,
+    deliveries_wait_for: Position,
     on_the_way: OnTheWay,
-    outbox: Vec<Event>,
+    /// What waits for the disk.
+    pub(super) held: Held,
+    /// What will be told next.
+    pub(super) outbox: Vec<Event>,
 }
 
 impl std::fmt::Debug for Peer {
@@ -143,6 +147,7 @@ impl Peer {
             transactions: BTreeSet::new(),
             deliveries_wait_for: Position::START,
             on_the_way: OnTheWay::default(),
+            held: Held::default(),
             outbox: Vec::new(),
         }
     }
@@ -199,6 +204,13 @@ impl Peer {
         Ok(until)
     }
 
+    /// What a delivery waits for that waits for `position` itself: also for all that were decided earlier.
+    pub(super) fn in_line(&mut self, position: Option<Position>) -> Position {
+        let wait = position.unwrap_or(Position::START).max(self.deliveries_wait_for);
+        self.deliveries_wait_for = wait;
+        wait
+    }
+
     /// A delivery is on its way. True if with it so much is that no more may follow.
     pub(super) fn handed(&mut self, delivery: &Delivery) -> bool {
         self.on_the_way.handed = self.on_the_way.handed.saturating_add(api::weight(delivery));
@@ -219,26 +231,10 @@ impl Peer {
         self.on_the_way.held_back
     }
 
-    /// Adds an event to what will be told next. Neighbouring accepted sends become one event. True if
-    /// it is the first.
-    pub(super) fn tell(&mut self, event: Event) -> bool {
-        if let Event::Accepted { first, count } = event
-            && let Some(Event::Accepted { first: run, count: length }) = self.outbox.last_mut()
-            && run.0.checked_add(*length) == Some(first.0)
-            && let Some(longer) = length.checked_add(count)
-        {
-            *length = longer;
-            return false;
-        }
-        self.outbox.push(event);
-        self.outbox.len() == 1
-    }
-
     /// Tells everything there is to tell.
     pub(super) fn flush(&mut self) {
         if !self.outbox.is_empty() {
-            let next = Vec::with_capacity(self.outbox.len().min(64));
-            self.outlet.effects(std::mem::replace(&mut self.outbox, next));
+            self.outlet.effects(std::mem::take(&mut self.outbox));
         }
     }
 }
@@ -246,16 +242,6 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
-
-    #[derive(Default)]
-    struct Told(Mutex<Vec<Event>>);
-
-    impl Outlet for Told {
-        fn effects(&self, batch: Vec<Event>) {
-            self.0.lock().unwrap().extend(batch);
-        }
-    }
 
     #[test]
     fn numbers_keep_their_connection_and_their_own_half() {
@@ -277,28 +263,5 @@ mod tests {
         }
         link.drained();
         assert_eq!(link.credit(), 0);
-    }
-
-    #[test]
-    fn neighbouring_accepted_sends_become_one_event() {
-        let told = Arc::new(Told::default());
-        let outlet: Arc<dyn Outlet> = told.clone();
-        let mut peer = Peer::new(PeerId(1), outlet);
-        for tag in [5, 6, 7, 9, 10, u32::MAX, 0] {
-            peer.tell(Event::Accepted { first: Tag(tag), count: 1 });
-        }
-        peer.flush();
-        peer.flush();
-        let runs: Vec<(u32, u32)> = told
-            .0
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|event| match event {
-                Event::Accepted { first, count } => (first.0, *count),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(runs, [(5, 3), (9, 2), (u32::MAX, 1), (0, 1)]);
     }
 }

@@ -5,14 +5,14 @@
 //! settlements of others, which help. A connection keeps its order: what it asks after a request that
 //! waits, waits too.
 
-use super::core::Item;
 use super::peer::PeerId;
+use crate::api::Request;
 use std::collections::{BTreeMap, VecDeque};
 use vorrang_engine::{Span, Timestamp};
 
 /// Requests that may wait; beyond it nothing is taken from the inbox, which then fills and holds up
 /// everybody.
-const ITEMS_MAX: usize = 16_384;
+const REQUESTS_MAX: usize = 16_384;
 /// Bytes of messages that may wait, with the same effect.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How long the ring may have no room before requests are refused after all: emptying it takes seconds, so
@@ -24,7 +24,7 @@ const LOOK_AGAIN: Span = Span(10);
 /// What waits, in the order it came.
 #[derive(Debug, Default)]
 pub(super) struct Withheld {
-    items: VecDeque<(PeerId, Item)>,
+    requests: VecDeque<(PeerId, Request)>,
     /// How many of them are whose.
     peers: BTreeMap<PeerId, usize>,
     bytes: usize,
@@ -53,40 +53,40 @@ impl Withheld {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.items.len() >= ITEMS_MAX || self.bytes >= BYTES_MAX
+        self.requests.len() >= REQUESTS_MAX || self.bytes >= BYTES_MAX
     }
 
-    pub(super) fn push(&mut self, peer: PeerId, item: Item) {
-        self.bytes = self.bytes.saturating_add(item.bytes());
+    pub(super) fn push(&mut self, peer: PeerId, request: Request) {
+        self.bytes = self.bytes.saturating_add(request.operation.bytes());
         let count = self.peers.entry(peer).or_default();
         *count = count.saturating_add(1);
-        self.items.push_back((peer, item));
+        self.requests.push_back((peer, request));
     }
 
     /// The next one, unless its connection has to wait for something else.
-    pub(super) fn pop_unless(&mut self, waits: impl Fn(PeerId) -> bool) -> Option<(PeerId, Item)> {
-        let (peer, item) = self.items.pop_front_if(|(peer, _)| !waits(*peer))?;
-        self.bytes = self.bytes.saturating_sub(item.bytes());
+    pub(super) fn pop_unless(&mut self, waits: impl Fn(PeerId) -> bool) -> Option<(PeerId, Request)> {
+        let (peer, request) = self.requests.pop_front_if(|(peer, _)| !waits(*peer))?;
+        self.bytes = self.bytes.saturating_sub(request.operation.bytes());
         if let Some(count) = self.peers.get_mut(&peer) {
             *count = count.saturating_sub(1);
             if *count == 0 {
                 self.peers.remove(&peer);
             }
         }
-        Some((peer, item))
+        Some((peer, request))
     }
 
     /// A connection is over: nobody waits for what it asked.
     pub(super) fn forget(&mut self, peer: PeerId) {
         if self.peers.remove(&peer).is_some() {
-            self.items.retain(|(other, _)| *other != peer);
-            self.bytes = self.items.iter().map(|(_, item)| item.bytes()).sum();
+            self.requests.retain(|(other, _)| *other != peer);
+            self.bytes = self.requests.iter().map(|(_, request)| request.operation.bytes()).sum();
         }
     }
 
     /// When to look again, if anything waits: at once if it is not for room.
     pub(super) fn next_look(&self, now: Timestamp) -> Option<Timestamp> {
         let pause = if self.is_worth_it(now) { LOOK_AGAIN } else { Span(0) };
-        (!self.items.is_empty()).then(|| now.after(pause))
+        (!self.requests.is_empty()).then(|| now.after(pause))
     }
 }

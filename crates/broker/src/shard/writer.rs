@@ -106,15 +106,10 @@ impl Writer {
         self.batch.as_ref().is_none_or(Batch::is_full)
     }
 
-    /// Writes the facts of one decision, tells payloads where they lie, and says where to wait for the
-    /// whole of it; none if nothing was written.
-    pub(super) fn unit(
-        &mut self,
-        facts: &mut [Fact],
-        mut written: impl FnMut(&Fact, Written),
-    ) -> Result<Option<Position>, Failure> {
+    /// Writes the facts of one decision, and tells payloads where they lie.
+    pub(super) fn unit(&mut self, facts: &mut [Fact]) -> Result<(), Failure> {
         let kept = |fact: &Fact| fact.durability() != vorrang_engine::Durability::Volatile;
-        let Some(last) = facts.iter().rposition(kept) else { return Ok(None) };
+        let Some(last) = facts.iter().rposition(kept) else { return Ok(()) };
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut first = None;
         for (index, fact) in facts.iter_mut().enumerate().take(last.saturating_add(1)) {
@@ -125,7 +120,6 @@ impl Writer {
                         self.company.note(batch.position(), fact);
                         first.get_or_insert((batch.position(), place.location));
                     }
-                    written(fact, place);
                 }
                 Ok(None) => {}
                 Err(failure) => return Err(failure),
@@ -138,7 +132,7 @@ impl Writer {
         {
             self.wait_for_whole(location);
         }
-        Ok(end)
+        Ok(())
     }
 
     /// Notes that the decision whose first record lies at `first` went into several batches: everything

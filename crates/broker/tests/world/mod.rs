@@ -8,7 +8,6 @@
 )]
 #![allow(dead_code, unreachable_pub, reason = "each test uses its own part of this")]
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -18,7 +17,7 @@ use vorrang_broker::api::{
     Acceptance, Answer, Condition, Event, Link, Operation, Outlet, Purpose, Question, Request, Tag,
 };
 use vorrang_broker::shard::{
-    Commits, Core, Item, Opaque, OpenError, PeerId, Schedule, Settings, Snapshot, open,
+    Arrivals, Commits, Core, Item, Opaque, OpenError, PeerId, Schedule, Settings, Snapshot, open,
 };
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
@@ -54,7 +53,7 @@ pub struct World {
     pub tag: u32,
     /// Whether errors were planted in the disk.
     pub failing: bool,
-    arrived: VecDeque<(PeerId, Item)>,
+    arrived: Arrivals,
 }
 
 pub fn settings(log: Options) -> Settings {
@@ -84,7 +83,7 @@ impl World {
         let told = Arc::new(Told::default());
         let peer = PeerId(1);
         let mut world =
-            World { disk, core, told, now, peer, tag: 0, failing: false, arrived: VecDeque::new() };
+            World { disk, core, told, now, peer, tag: 0, failing: false, arrived: Arrivals::default() };
         let outlet = Arc::clone(&world.told) as Arc<dyn Outlet>;
         world.item(Item::Open(outlet));
         world.item(Item::Become(Arc::new(Principal::operator())));
@@ -93,7 +92,7 @@ impl World {
     }
 
     pub fn item(&mut self, item: Item) {
-        self.arrived.push_back((self.peer, item));
+        self.arrived.push(self.peer, item);
     }
 
     /// Asks for something, and says under which tag.

@@ -161,11 +161,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
     async fn settle_down(&mut self) -> io::Result<()> {
         loop {
             let now = self.now();
-            let events = self.letterbox.take();
+            let mut events = self.letterbox.take();
             let busy = !events.is_empty();
-            for event in events {
+            for event in events.drain(..) {
                 self.door.on_broker(event);
             }
+            self.broker.give_back(events);
             self.door.pump(now);
             if let Some(principal) = self.door.take_principal() {
                 self.broker.become_principal(principal).map_err(io::Error::other)?;

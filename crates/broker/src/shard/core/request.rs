@@ -18,41 +18,17 @@ use vorrang_log::Failure;
 
 impl Core {
     /// Takes what arrived, unless it has to wait for room in the ring or for what waits already.
-    pub(super) fn take_or_withhold(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
-        match &item {
+    #[inline]
+    pub(super) fn take(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
+        match item {
             Item::Request(request) => {
                 let waits = request.operation.grows() && self.withheld.is_worth_it(self.now);
                 if waits || self.withheld.holds(id) || self.staging.holds(id) {
-                    self.withheld.push(id, item);
+                    self.withheld.push(id, request);
                     return Ok(());
                 }
+                self.take_or_stage(id, request)
             }
-            Item::Close => {
-                self.withheld.forget(id);
-                self.staging.forget(id);
-            }
-            Item::Open(_) | Item::Become(_) => {}
-        }
-        self.take_or_stage(id, item)
-    }
-
-    /// Takes what arrived; large messages go ahead into the log before anything is decided about them.
-    pub(super) fn take_or_stage(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
-        let Item::Request(Request { tag, operation }) = item else { return self.take(id, item) };
-        let large = staging::large(&operation, self.batch_bytes_max);
-        // Without room they are refused, and need not be written first.
-        if large.is_empty() || self.room.is_err() {
-            return self.take(id, Item::Request(Request { tag, operation }));
-        }
-        match self.authorise(id, &operation) {
-            Ok(until) => self.staging.push((id, tag), operation, until, large),
-            Err(denied) => self.tell(id, Event::Refused { tag, refused: Refused::Denied(denied) }),
-        }
-        Ok(())
-    }
-
-    pub(super) fn take(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
-        match item {
             Item::Open(outlet) => {
                 self.peers.insert(id, Peer::new(id, outlet));
                 Ok(())
@@ -61,15 +37,34 @@ impl Core {
                 self.become_principal(id, principal);
                 Ok(())
             }
-            Item::Request(Request { tag, operation }) => match self.authorise(id, &operation) {
-                Ok(until) => self.request(id, tag, operation, until),
-                Err(denied) => {
-                    self.tell(id, Event::Refused { tag, refused: Refused::Denied(denied) });
-                    Ok(())
-                }
-            },
-            Item::Close => self.close(id),
+            Item::Close => {
+                self.withheld.forget(id);
+                self.staging.forget(id);
+                self.close(id)
+            }
         }
+    }
+
+    /// Takes a request; large messages go ahead into the log before anything is decided about them.
+    ///
+    /// From here to where it is carried out an operation is handed on as it is: taking it apart and putting it together
+    /// again would copy some hundred bytes each time.
+    pub(super) fn take_or_stage(&mut self, id: PeerId, request: Request) -> Result<(), Failure> {
+        let until = match self.authorise(id, &request.operation) {
+            Ok(until) => until,
+            Err(denied) => {
+                let refused = Refused::Denied(denied);
+                self.tell(id, Event::Refused { tag: request.tag, refused });
+                return Ok(());
+            }
+        };
+        let large = staging::large(&request.operation, self.batch_bytes_max);
+        // Without room they are refused, and need not be written first.
+        if large.is_empty() || self.room.is_err() {
+            return self.request(id, request.tag, request.operation, until);
+        }
+        self.staging.push((id, request.tag), request.operation, until, large);
+        Ok(())
     }
 
     /// Carries out a request that is permitted until `until`, unless it is to go wrong.
@@ -266,6 +261,7 @@ impl Core {
     pub(super) fn close(&mut self, id: PeerId) -> Result<(), Failure> {
         let Some(mut peer) = self.peers.remove(&id) else { return Ok(()) };
         peer.flush();
+        self.hold.forget(&peer);
         self.watchers.remove(id);
         for (link, open) in &peer.links {
             self.endings.remove(&(open.until, id, *link));

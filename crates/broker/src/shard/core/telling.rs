@@ -10,15 +10,7 @@ use vorrang_log::Position;
 impl Core {
     /// Tells everything that has become durable.
     pub(super) fn release(&mut self) {
-        self.durable = self.writer.durable();
-        let (peers, told) = (&mut self.peers, &mut self.told);
-        self.hold.release(self.durable, |id, event| {
-            if let Some(peer) = peers.get_mut(&id)
-                && peer.tell(event)
-            {
-                told.push(id);
-            }
-        });
+        self.hold.release(self.writer.durable(), &mut self.peers);
     }
 
     pub(super) fn route(&mut self, effect: Effect, plain: bool) {
@@ -55,15 +47,15 @@ impl Core {
                 let (id, link) = peer::of_receiver(receiver);
                 let wait = self.delivery_waits_for(&delivery);
                 let body = self.body_of(&delivery);
-                if let Some(peer) = self.peers.get_mut(&id) {
-                    if let Some(open) = peer.links.get_mut(&link) {
-                        open.delivered = open.delivered.wrapping_add(1);
-                    }
-                    if peer.handed(&delivery) {
-                        self.laden.push(id);
-                    }
+                let Some(peer) = self.peers.get_mut(&id) else { return };
+                if let Some(open) = peer.links.get_mut(&link) {
+                    open.delivered = open.delivered.wrapping_add(1);
                 }
-                self.tell_in_line(wait, id, Event::Deliver { link, delivery, body });
+                if peer.handed(&delivery) {
+                    self.laden.push(id);
+                }
+                let wait = peer.in_line(wait);
+                self.hold.tell(peer, Some(wait), Event::Deliver { link, delivery, body });
             }
             Effect::Drained { receiver } => {
                 let (id, link) = peer::of_receiver(receiver);
@@ -110,32 +102,24 @@ impl Core {
 
     /// Tells an event once `position` is durable, and not before earlier events of the same line.
     pub(super) fn tell_in_line(&mut self, position: Option<Position>, id: PeerId, event: Event) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        let wait = position.unwrap_or(Position::START).max(peer.deliveries_wait_for);
-        peer.deliveries_wait_for = wait;
-        self.tell_after(Some(wait), id, event);
+        if let Some(peer) = self.peers.get_mut(&id) {
+            let wait = peer.in_line(position);
+            self.hold.tell(peer, Some(wait), event);
+        }
     }
 
+    #[inline]
     pub(super) fn tell_after(&mut self, position: Option<Position>, id: PeerId, event: Event) {
-        match position {
-            Some(position) if position > self.durable => self.hold.keep(position, id, event),
-            _ => self.tell(id, event),
+        if let Some(peer) = self.peers.get_mut(&id) {
+            self.hold.tell(peer, position, event);
         }
     }
 
     pub(super) fn tell(&mut self, id: PeerId, event: Event) {
-        if let Some(peer) = self.peers.get_mut(&id)
-            && peer.tell(event)
-        {
-            self.told.push(id);
-        }
+        self.tell_after(None, id, event);
     }
 
     pub(super) fn tell_all(&mut self) {
-        for id in self.told.drain(..) {
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.flush();
-            }
-        }
+        self.hold.tell_all(&mut self.peers);
     }
 }

@@ -41,7 +41,7 @@ impl Core {
             extents: log.regions().iter().filter(|region| region.is_extent()).count(),
             bytes_since_snapshot: self.writer.bytes(),
             snapshot_at: self.snapshot_at,
-            commits: self.durable.0,
+            commits: self.hold.durable().0,
             room: self.room,
         }
     }
