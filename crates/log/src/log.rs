@@ -326,6 +326,12 @@ impl Log {
         Ok(self.enqueue(batch))
     }
 
+    /// Gives up the buffers that are kept for the next batches: it may be long until there are any.
+    pub fn drop_buffers(&mut self) {
+        self.unused = None;
+        self.shared.drop_buffers();
+    }
+
     /// Fixes the content of everything submitted.
     fn close_queued(&self) {
         assert!(!self.in_hand, "a batch in hand is submitted before the log is asked for more");

@@ -165,6 +165,11 @@ impl Shared {
         (queued < limits.batch_bytes).then(|| queue.buffers.pop().unwrap_or_else(new))
     }
 
+    /// Gives up the buffers that are kept for reuse.
+    pub(crate) fn drop_buffers(&self) {
+        lock(&self.queue).buffers.clear();
+    }
+
     /// Commits the oldest queued batch, if there is one.
     pub(crate) fn commit_next(&self, ring: &mut Ring) -> Option<Result<Position, Failure>> {
         if let Some(failure) = self.failure() {

@@ -154,6 +154,7 @@ impl Station {
             done.push(if evacuated.rests() { "resting" } else { "evacuation" });
             core.evacuated(evacuated);
         }
+        core.slacken();
         done
     }
 

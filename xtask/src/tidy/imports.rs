@@ -6,15 +6,16 @@ use super::{Finding, Source};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("filter", &[]),
+    ("heap", &[]),
     ("log", &[]),
     ("engine", &["filter"]),
-    ("broker", &["engine", "filter", "log"]),
+    ("broker", &["engine", "filter", "heap", "log"]),
     ("server", &["amqp", "broker", "engine", "filter", "log"]),
     ("client", &["amqp"]),
     ("worker", &["amqp", "client"]),
     ("sim", &["amqp", "broker", "engine", "filter", "log"]),
     ("bench", &["amqp", "client"]),
-    ("cli", &["amqp", "broker", "client", "engine", "filter", "log", "server", "worker"]),
+    ("cli", &["amqp", "broker", "client", "engine", "filter", "heap", "log", "server", "worker"]),
 ];
 
 /// Checks one crate's manifest against the table.

@@ -1,9 +1,10 @@
-//! Work that goes on beside the shard's thread: snapshots, evacuations and chillings, one of each at a time, each on a
-//! thread of its own.
+//! Work that goes on beside the shard's thread: snapshots, evacuations, chillings and giving memory back, one of each at a
+//! time, each on a thread of its own.
 
 use super::core::Core;
 use super::evacuation::Evacuated;
 use super::inbox::Inbox;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -21,6 +22,7 @@ pub(super) struct Chores {
     snapshot: Work<(), snapshot::Error>,
     evacuation: Work<Evacuated, extent::Error>,
     chilling: Work<Vec<Command>, extent::Error>,
+    giving_back: Work<(), Infallible>,
     /// Whether nothing should be waited for any more.
     over: Arc<AtomicBool>,
 }
@@ -28,7 +30,14 @@ pub(super) struct Chores {
 impl Chores {
     pub(super) fn new(inbox: &Arc<Inbox>) -> Chores {
         let over = Arc::new(AtomicBool::new(false));
-        Chores { inbox: Arc::clone(inbox), snapshot: None, evacuation: None, chilling: None, over }
+        Chores {
+            inbox: Arc::clone(inbox),
+            snapshot: None,
+            evacuation: None,
+            chilling: None,
+            giving_back: None,
+            over,
+        }
     }
 
     /// Takes in what was finished, and begins what is due.
@@ -89,12 +98,27 @@ impl Chores {
         }
     }
 
+    /// Lets the shard slacken if it has nothing to do, and gives what it does not need any more back to the system.
+    pub(super) fn slacken(&mut self, core: &mut Core) {
+        let under_way = self.snapshot.is_some() || self.evacuation.is_some() || self.chilling.is_some();
+        finished(&mut self.giving_back);
+        if under_way || self.giving_back.is_some() || !core.slacken_if_due() {
+            return;
+        }
+        let give_back = || -> Result<(), Infallible> {
+            vorrang_heap::give_back();
+            Ok(())
+        };
+        self.giving_back = spawn("giving-back", &self.inbox, give_back, core);
+    }
+
     /// Waits for what is under way, which itself waits for nothing more.
     pub(super) fn end(&mut self) {
         self.over.store(true, Ordering::Release);
         join(self.snapshot.take());
         join(self.evacuation.take());
         join(self.chilling.take());
+        join(self.giving_back.take());
     }
 }
 

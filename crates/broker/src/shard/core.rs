@@ -20,6 +20,7 @@ use super::chilling::Heat;
 use super::faults::Faults;
 use super::hold::Hold;
 use super::keys::Keys;
+use super::lull::Lull;
 use super::outside::Outside;
 use super::payload::{Decode, PayloadReader, Source};
 use super::peer::{Peer, PeerId};
@@ -106,6 +107,7 @@ pub struct Core {
     evacuated: Option<(Region, Timestamp)>,
     outside: Outside,
     heat: Heat,
+    lull: Lull,
     snapshots: Schedule,
     /// When the last snapshot was begun.
     snapshot_at: Timestamp,
@@ -153,6 +155,7 @@ impl Core {
             evacuated: None,
             outside: Outside::default(),
             heat: Heat::default(),
+            lull: Lull::default(),
             record_bytes_max,
             batch_bytes_max,
             hold: Hold::new(durable),
@@ -178,6 +181,7 @@ impl Core {
     pub fn step(&mut self, now: Timestamp, arrived: &mut Arrivals) {
         self.wall = self.wall.max(now);
         self.now = self.now.max(self.time(self.wall));
+        self.lull.work(self.now, arrived.len());
         if self.over.is_none()
             && let Err(failure) = self.work(arrived)
         {

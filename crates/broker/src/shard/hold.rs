@@ -105,6 +105,12 @@ impl Hold {
         self.count
     }
 
+    /// Gives up the buffers that are kept to be used again.
+    pub(super) fn drop_spare(&mut self) {
+        self.lists = Vec::new();
+        self.buffers.clear();
+    }
+
     /// A connection is gone, and what it waited for with it.
     pub(super) fn forget(&mut self, peer: &Peer) {
         self.count = self.count.saturating_sub(peer.held.len());

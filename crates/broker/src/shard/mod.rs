@@ -13,6 +13,7 @@ mod helm;
 mod hold;
 mod inbox;
 mod keys;
+mod lull;
 mod open;
 mod outside;
 mod payload;

@@ -65,6 +65,18 @@ impl Recent {
         }
     }
 
+    /// Bytes kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Keeps none of them any longer.
+    pub(super) fn clear(&mut self) {
+        self.gone = self.gone.wrapping_add(u64::try_from(self.kept.len()).unwrap_or(u64::MAX));
+        self.kept = VecDeque::new();
+        self.bytes = 0;
+    }
+
     pub(super) fn find(&self, location: Location) -> Option<&Body> {
         // What lies in the newest segment, or in the one before, is not far back; an extent's number is beyond them all.
         let newest = self.kept.back().map_or(0, |(kept, _)| kept.region().0);
@@ -162,6 +174,22 @@ mod tests {
             recent.keep(segment(7, place), body(1_024));
         }
         assert_eq!(recent.kept.len(), UNASKED_BYTES_MAX / 1_024 + 3_999);
+    }
+
+    #[test]
+    fn what_comes_after_all_was_given_up_is_found_as_before() {
+        let mut recent = Recent::default();
+        for place in 0..100 {
+            recent.keep(Location(place), body(10));
+        }
+        assert!(recent.find(Location(60)).is_some());
+        recent.clear();
+        assert_eq!((recent.find(Location(99)), recent.bytes()), (None, 0));
+        for place in 100..200 {
+            recent.keep(Location(place), body(10));
+        }
+        assert!((100..200).all(|place| recent.find(Location(place)).is_some()));
+        assert_eq!(recent.find(Location(99)), None);
     }
 
     #[test]

@@ -26,6 +26,11 @@ impl<T> Spares<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
+    /// Frees all that are kept.
+    pub(super) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Takes a buffer that is no longer needed.
     pub(super) fn give(&self, mut buffer: Vec<T>) {
         buffer.clear();
@@ -65,5 +70,7 @@ mod tests {
             spares.give(Vec::with_capacity(1));
         }
         assert_eq!(spares.0.lock().unwrap().len(), COUNT_MAX);
+        spares.clear();
+        assert_eq!(spares.take().capacity(), 0);
     }
 }

@@ -82,6 +82,7 @@ fn step(crew: &mut Crew, chores: &mut Chores, helm: &Helm) -> Next {
     }
     core.step((helm.clock)(), &mut mail.items);
     chores.look_after(core);
+    chores.slacken(core);
     if let Some(reason) = core.over() {
         return Next::End(Arc::clone(reason));
     }

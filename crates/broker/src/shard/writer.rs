@@ -223,6 +223,12 @@ impl Writer {
         self.log
     }
 
+    /// Gives up the buffers of work that is done. Between steps.
+    pub(super) fn drop_buffers(&mut self) {
+        self.scratch = Scratch::default();
+        self.log.drop_buffers();
+    }
+
     /// The batch in hand, waiting for the disk if need be: a decision that was begun is written whole.
     fn hand(&mut self) -> Result<&mut Batch, Failure> {
         while self.batch.is_none() {

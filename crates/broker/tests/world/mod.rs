@@ -66,8 +66,11 @@ pub fn try_open(disk: &SimDisk, now: Timestamp) -> Result<Core, OpenError> {
 }
 
 pub fn try_open_within(disk: &SimDisk, now: Timestamp, limits: Limits) -> Result<Core, OpenError> {
+    try_open_with(disk, now, Settings { limits, ..settings(Options::tiny()) })
+}
+
+fn try_open_with(disk: &SimDisk, now: Timestamp, settings: Settings) -> Result<Core, OpenError> {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let settings = Settings { limits, ..settings(Options::tiny()) };
     open(&disk, settings, Commits::ByHand, Arc::new(|_| ()), now).map(|(core, _)| core)
 }
 
@@ -79,7 +82,12 @@ impl World {
 
     /// The same, with limits of its own.
     pub fn open_within(disk: SimDisk, now: Timestamp, limits: Limits) -> World {
-        let core = try_open_within(&disk, now, limits).unwrap();
+        World::open_with(disk, now, Settings { limits, ..settings(Options::tiny()) })
+    }
+
+    /// The same, with settings of its own.
+    pub fn open_with(disk: SimDisk, now: Timestamp, settings: Settings) -> World {
+        let core = try_open_with(&disk, now, settings).unwrap();
         let told = Arc::new(Told::default());
         let peer = PeerId(1);
         let mut world =

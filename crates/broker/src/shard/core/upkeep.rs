@@ -8,7 +8,7 @@ use crate::shard::regions::counted;
 use crate::shard::resting::Census;
 use crate::shard::snapshot::{Snapshot, Unfinished};
 use std::collections::BTreeSet;
-use vorrang_engine::{Command, Span};
+use vorrang_engine::{Command, Outcome, Span};
 use vorrang_log::{Failure, Pace, Region, Sweep, extent, snapshot};
 
 /// Segments emptied by one evacuation: finding what lies in them is the greater part of the work.
@@ -134,6 +134,26 @@ impl Core {
         self.heat.tried(in_memory);
         let begun = self.writer.log().extent();
         Some(begun.map(|writer| Chilling::new(&mut self.state, writer)))
+    }
+
+    /// Gives up what is kept for work, if there was much of it and has been none for a while. Says whether it did.
+    pub fn slacken_if_due(&mut self) -> bool {
+        let busy = self.over.is_some() || !self.own.is_empty() || self.hold.len() > 0 || self.behind;
+        let due = !busy && self.lull.is_due(self.now, self.recent.bytes());
+        if due {
+            self.slacken();
+        }
+        due
+    }
+
+    /// Gives up what is kept for work. Nothing that anybody can see hangs on it.
+    pub fn slacken(&mut self) {
+        self.lull.over();
+        self.recent.clear();
+        self.hold.drop_spare();
+        self.outcome = Outcome::default();
+        self.own.shrink_to_fit();
+        self.writer.drop_buffers();
     }
 
     /// As snapshots are written, so that commits keep the disk; as fast as it goes once the ring is nearly full, when
