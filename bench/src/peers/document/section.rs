@@ -93,7 +93,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "W4: backlog",
         workload: "W4",
-        text: "Filled by four senders, restarted in good order, drained by four receivers. Restart is counted until a receiver has its first message.",
+        text: "Filled by four senders; memory is taken five seconds later. Then restarted in good order, drained by four receivers. Restart is counted until a receiver has its first message.",
         columns: BACKLOG,
         reasons: BACKLOG_REASONS,
     },

@@ -2,6 +2,7 @@
 //!
 //! Restart is counted from the start of the process to the first message a receiver has in hand.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -10,6 +11,9 @@ use super::{Figures, Running, count, flow, put};
 use crate::peers::peer::{Layout, Peer};
 
 const CLIENTS: u32 = 4;
+/// How long the backlog has lain when its memory is taken: what is asked for is the cost of waiting, not of having just
+/// been sent.
+const REST: Duration = Duration::from_secs(5);
 /// How long the first message may take after a restart.
 const FIRST_WAIT: Duration = Duration::from_mins(2);
 
@@ -19,6 +23,7 @@ pub(crate) fn run(peer: &dyn Peer, backlog: u64, patience: Duration) -> Result<F
     let began = Instant::now();
     let stored = flow::fill(&running, backlog, u64::from(CLIENTS), patience, None)?;
     let filled_in = began.elapsed().as_secs_f64();
+    thread::sleep(REST);
     let memory = running.daemon.resident()?.saturating_sub(idle);
     let running = running.restart(peer, Layout::Plain)?;
     let mut receiver = running.clients.receiver(1)?;
