@@ -10,8 +10,8 @@ use crate::decode::Reader;
 use crate::encode::Encode;
 use crate::error::DecodeError;
 use crate::frame::{Frame, FrameBody, SaslFrame};
-use crate::message::{Changes, Header, Message};
-use crate::value::Value;
+use crate::message::{Changes, Header, Message, Outline, Section};
+use crate::value::{Encoded, Value};
 
 /// Reads `input` as one value and checks:
 ///
@@ -87,6 +87,7 @@ pub fn check_frame(input: &[u8]) {
 /// - every section lies where the layout says, in order;
 /// - the short ways for header and properties and the general reader agree;
 /// - looked at again without a check, its sections lie where they lay;
+/// - its outline, told as numbers, shows the same properties;
 /// - rebuilt, it has the new header and, byte for byte, the old bare message.
 pub fn check_message(input: &[u8]) {
     let source = Bytes::copy_from_slice(input);
@@ -101,12 +102,13 @@ pub fn check_message(input: &[u8]) {
     ];
     let mut place = 0;
     for section in sections.into_iter().flatten() {
-        assert_eq!(section.start, place, "sections follow each other without a gap");
-        assert!(section.start < section.value && section.value < section.end, "a section has a value");
-        place = section.end;
+        assert_eq!(section.start(), place, "sections follow each other without a gap");
+        let inside = section.start() < section.value() && section.value() < section.end();
+        assert!(inside, "a section has a value");
+        place = section.end();
     }
-    assert_eq!(layout.body.start, place, "the body follows the sections before it");
-    let end = layout.footer.map_or(layout.body.end, |footer| footer.end);
+    assert_eq!(layout.body().start, place, "the body follows the sections before it");
+    let end = layout.footer.map_or(layout.body().end, Section::end);
     assert_eq!(end, source.len(), "the message ends with its last section");
     let maps =
         [message.delivery_annotations(), message.message_annotations(), message.application_properties()];
@@ -132,17 +134,37 @@ pub fn check_message(input: &[u8]) {
         Ok(&message),
         "looked at again, it is the same"
     );
+    check_outline(&message);
     check_rebuilt(&message);
     if let Ok(properties) = message.properties() {
         check_properties_change(&message, &properties.unwrap_or_default());
     }
 }
 
+fn check_outline(message: &Message) {
+    let outline = Outline::from_words(message.outline().words());
+    assert_eq!(outline, message.outline(), "an outline is its numbers");
+    let encoded = message.encoded();
+    let properties = message.properties().ok().flatten();
+    assert_eq!(outline.properties(encoded), properties, "an outline shows the properties");
+    let bytes = |(key, value): (Encoded<'_>, Encoded<'_>)| {
+        (Bytes::copy_from_slice(key.as_bytes()), Bytes::copy_from_slice(value.as_bytes()))
+    };
+    assert!(
+        outline.annotation_entries(encoded).map(bytes).eq(message.annotation_entries().map(bytes)),
+        "an outline shows the annotations"
+    );
+    assert!(
+        outline.application_entries(encoded).map(bytes).eq(message.application_entries().map(bytes)),
+        "an outline shows the application properties"
+    );
+}
+
 fn check_rebuilt(message: &Message) {
     let header = Header { delivery_count: 3, ..Header::default() };
     let mut out = Vec::new();
     let tail = message.rebuild(&mut out, &header, |_| {}, |_| {}, Changes::default());
-    out.extend_from_slice(&tail);
+    out.extend_from_slice(tail);
     let rebuilt = parse_rebuilt(out.into());
     assert_eq!(rebuilt.header(), Ok(Some(header)), "a rebuilt message has the new header");
     let bare = |message: &Message| message.encoded().slice(message.layout().bare_start()..);
@@ -154,11 +176,11 @@ fn check_properties_change(message: &Message, properties: &crate::message::Prope
     let changes = Changes { properties: Some(properties), application_properties: Some(&map) };
     let mut out = Vec::new();
     let tail = message.rebuild(&mut out, &Header::default(), |_| {}, |_| {}, changes);
-    out.extend_from_slice(&tail);
+    out.extend_from_slice(tail);
     let rebuilt = parse_rebuilt(out.into());
     assert_eq!(rebuilt.properties(), Ok(Some(properties.clone())), "new properties are written");
     assert_eq!(rebuilt.application_properties().unwrap_or_default(), map, "application properties are kept");
-    let body = |message: &Message| message.encoded().slice(message.layout().body.start..);
+    let body = |message: &Message| message.encoded().slice(message.layout().body().start..);
     assert_eq!(body(&rebuilt), body(message), "body and footer are kept");
 }
 

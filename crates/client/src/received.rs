@@ -89,7 +89,7 @@ impl Received {
     /// The body as text, if it is one data section of UTF-8.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
-        let body = self.parts.message.encoded().get(self.parts.message.layout().body.clone())?;
+        let body = self.parts.message.encoded().get(self.parts.message.layout().body())?;
         // One data section: descriptor, then a binary with one or four bytes of length.
         let data = match body {
             [0x00, 0x53, 0x75, 0xa0, length, data @ ..] if data.len() == usize::from(*length) => data,

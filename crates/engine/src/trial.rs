@@ -18,7 +18,7 @@ use crate::fact::{Durability, Fact};
 use crate::id::{EntityId, Location, LockToken, MailboxId, ReceiverId, RequestTag, RunId, Sequence};
 use crate::level::Level;
 use crate::limits::Limits;
-use crate::message::{Delivery, Incoming};
+use crate::message::{Content, Delivery, Incoming};
 use crate::payloads::{ColdRecord, Payloads};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -231,7 +231,7 @@ impl Trial {
         let mut batch: SmallVec<[Incoming; 1]> = SmallVec::new();
         for (incoming, content) in messages {
             self.note(&incoming, content.clone());
-            batch.push(Incoming { content: Arc::new(content), ..incoming });
+            batch.push(Incoming { content: Content::Apart(Arc::new(content)), ..incoming });
         }
         let entity = self.id(to);
         Send { request: self.tag(), entity, via: None, transaction: None, messages: batch }
@@ -245,7 +245,7 @@ impl Trial {
     /// Sends messages whose content is their id alone.
     pub(crate) fn send_all(&mut self, to: &str, messages: Vec<Incoming>) -> Result<Vec<Sequence>, Refusal> {
         let content = |incoming: &Incoming| {
-            let id = incoming.message_id.as_ref().map(Text::as_str).unwrap_or_default();
+            let id = incoming.message_id.as_ref().map(|id| incoming.read(id)).unwrap_or_default();
             MapMessage::new().with_system(SystemProperty::MessageId, Value::String(id.into()))
         };
         let messages = messages.into_iter().map(|incoming| {

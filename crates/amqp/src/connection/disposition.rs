@@ -230,7 +230,8 @@ fn collect<Key: Copy>(
     name: impl Fn(Key) -> u128,
     runs: &mut SettledRuns,
 ) {
-    for index in unsettled.indices(first, last) {
+    let mut indices = unsettled.indices(first, last);
+    while let Some(index) = indices.next() {
         work.settlements_left = work.settlements_left.saturating_sub(1);
         let Some(entry) = unsettled.at_mut(index) else { continue };
         // An outcome counts once; a peer that repeats it is waiting for our answer.
@@ -247,7 +248,13 @@ fn collect<Key: Copy>(
         }
         match runs.last_mut() {
             Some(run) if run.link == link => run.deliveries.push(delivery),
-            _ => runs.push(SettledRun { link, deliveries: smallvec![delivery] }),
+            Some(_) => runs.push(SettledRun { link, deliveries: smallvec![delivery] }),
+            None => {
+                // Nearly always the only one. Others grow as they need to: room for all in each would be their square.
+                let mut deliveries = SmallVec::with_capacity(indices.len().saturating_add(1));
+                deliveries.push(delivery);
+                runs.push(SettledRun { link, deliveries });
+            }
         }
     }
     unsettled.tidy();

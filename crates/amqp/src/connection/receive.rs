@@ -231,7 +231,7 @@ impl Connection {
     }
 
     /// Events that were not taken yet.
-    pub fn events(&self) -> impl Iterator<Item = &Event> {
+    pub fn events(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.events.iter()
     }
 }

@@ -13,11 +13,13 @@
               inlined, the fields stay in registers and are written once, into the frame"
 )]
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::constructor as code;
 use crate::descriptor;
-use crate::message::{Essentials, Header, MessageId, Properties};
+use crate::message::{Essentials, Header, Identity, MessageId, Properties};
 use crate::performative::{
     DELIVERY_TAG_BYTES_MAX, DeliveryState, DeliveryTag, Disposition, Flow, LinkFlow, Role, Transfer,
 };
@@ -390,13 +392,24 @@ pub(crate) fn properties(bytes: &[u8], source: &Bytes) -> Option<Properties> {
     })
 }
 
-/// The essentials among the properties whose field list is `bytes`, a part of `source` that was passed over before: the
-/// text of the other properties is not looked at again.
-pub(crate) fn essentials(bytes: &[u8], source: &Bytes) -> Option<Essentials> {
+/// The essentials among the properties whose field list is `bytes`, which were passed over before: the text of the other
+/// properties is not looked at again.
+#[inline]
+pub(crate) fn essentials(bytes: &[u8]) -> Option<Essentials<'_>> {
     let fields = property_fields(bytes)?;
+    let message_id = match fields.message_id {
+        Some(Id::Text(text)) => Some(Identity::String(Cow::Borrowed(std::str::from_utf8(text).ok()?))),
+        Some(Id::Uuid(uuid)) => Some(Identity::Uuid(Uuid::from_bytes(uuid))),
+        Some(Id::Number(number)) => Some(Identity::Ulong(number)),
+        None => None,
+    };
+    let group_id = match fields.group_id {
+        Some(text) => Some(Cow::Borrowed(std::str::from_utf8(text).ok()?)),
+        None => None,
+    };
     Some(Essentials {
-        message_id: shared_id(fields.message_id, source)?,
-        group_id: shared_text(fields.group_id, source)?,
+        message_id,
+        group_id,
         absolute_expiry_time: fields.absolute_expiry_time,
         creation_time: fields.creation_time,
     })

@@ -3,6 +3,7 @@
 //! Sections come in a fixed order, each at most once, but for the data and sequence sections of a body. A message
 //! that breaks this could mean one thing to us and another to its receiver, so it is refused.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -12,15 +13,42 @@ use crate::decode::Reader;
 use crate::descriptor;
 use crate::error::DecodeError;
 
-/// Where one section lies in the encoded message.
+/// Where one section lies in the encoded message. Small, because a message's layout is moved with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
+    start: u32,
+    value: u32,
+    end: NonZeroU32,
+}
+
+impl Section {
+    fn new(start: usize, value: usize, end: usize) -> Option<Self> {
+        Some(Self { start: place(start), value: place(value), end: NonZeroU32::new(place(end))? })
+    }
+
     /// Its first byte, the descriptor's.
-    pub start: usize,
+    pub fn start(self) -> usize {
+        index(self.start)
+    }
+
     /// The first byte of its value.
-    pub value: usize,
+    pub fn value(self) -> usize {
+        index(self.value)
+    }
+
     /// The byte behind it.
-    pub end: usize,
+    pub fn end(self) -> usize {
+        index(self.end.get())
+    }
+}
+
+/// A place in a message: none is as long as four gigabytes, which [`Layout::find`] makes sure of.
+fn place(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+fn index(place: u32) -> usize {
+    usize::try_from(place).unwrap_or(usize::MAX)
 }
 
 /// What a body is made of.
@@ -52,8 +80,8 @@ pub struct Layout {
     pub application_properties: Option<Section>,
     /// What the body is made of.
     pub body_kind: BodyKind,
-    /// All body sections, first to last; empty, but in its place, when there is none.
-    pub body: Range<usize>,
+    body_start: u32,
+    body_end: u32,
     /// The footer.
     pub footer: Option<Section>,
 }
@@ -94,6 +122,9 @@ impl Layout {
 
     #[inline]
     fn find(encoded: &Bytes, look: Look) -> Result<Self, DecodeError> {
+        if u32::try_from(encoded.len()).is_err() {
+            return Err(DecodeError::OutOfRange { expected: "a message of less than four gigabytes" });
+        }
         let mut walk = Walk::new(encoded);
         walk.look()?;
         let header = walk.section(Kind::Header, look)?;
@@ -111,19 +142,25 @@ impl Layout {
             properties,
             application_properties,
             body_kind,
-            body,
+            body_start: place(body.start),
+            body_end: place(body.end),
             footer,
         })
     }
 
+    /// All body sections, first to last; empty, but in its place, when there is none.
+    pub fn body(&self) -> Range<usize> {
+        index(self.body_start)..index(self.body_end)
+    }
+
     /// Where the bare message begins: properties, application properties, body.
     pub fn bare_start(&self) -> usize {
-        self.properties.map_or_else(|| self.behind_properties(), |section| section.start)
+        self.properties.map_or_else(|| self.behind_properties(), Section::start)
     }
 
     /// Where the part behind the properties begins: application properties, body.
     pub(super) fn behind_properties(&self) -> usize {
-        self.application_properties.map_or(self.body.start, |section| section.start)
+        self.application_properties.map_or(index(self.body_start), Section::start)
     }
 }
 
@@ -174,7 +211,7 @@ impl<'b> Walk<'b> {
         let end = self.position();
         self.previous = self.next;
         self.look()?;
-        Ok(Some(Section { start, value, end }))
+        Ok(Section::new(start, value, end))
     }
 
     /// The sections of the body. Its values travel as they are, so only their sizes are looked at.
@@ -188,7 +225,7 @@ impl<'b> Walk<'b> {
         };
         let mut body = self.start..self.start;
         while let Some(section) = self.section(kind, Look::AtSize)? {
-            body.end = section.end;
+            body.end = section.end();
             if kind == Kind::Value {
                 break;
             }

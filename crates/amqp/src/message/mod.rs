@@ -7,6 +7,7 @@
 mod batch;
 mod header;
 mod layout;
+mod outline;
 mod properties;
 mod rebuild;
 mod write;
@@ -16,7 +17,8 @@ use bytes::Bytes;
 pub use batch::BatchBuilder;
 pub use header::Header;
 pub use layout::{BodyKind, Layout, Section};
-pub use properties::{Essentials, MessageId, Properties};
+pub use outline::Outline;
+pub use properties::{Essentials, Identity, MessageId, Properties};
 pub use rebuild::Changes;
 pub use write::{put_data, put_header, put_map_section, put_properties, put_value};
 
@@ -54,6 +56,16 @@ impl Message {
         &self.encoded
     }
 
+    /// The whole encoded message, when nothing else is wanted of it any more.
+    pub fn into_encoded(self) -> Bytes {
+        self.encoded
+    }
+
+    /// What to note about the message, to look into it again without finding its sections.
+    pub fn outline(&self) -> Outline {
+        Outline::of(&self.layout)
+    }
+
     /// Where the sections are.
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -76,17 +88,13 @@ impl Message {
 
     /// The properties, if there are any.
     pub fn properties(&self) -> Result<Option<Properties>, DecodeError> {
-        let Some(section) = self.value_of(self.layout.properties) else { return Ok(None) };
-        match quick::properties(section, &self.encoded) {
-            Some(properties) => Ok(Some(properties)),
-            None => self.properties_carefully(),
-        }
+        self.value_of(self.layout.properties).map(|value| properties_in(&self.encoded, value)).transpose()
     }
 
     /// Those of the properties that a broker needs. Refuses what [`Message::properties`] refuses.
-    pub fn essentials(&self) -> Result<Essentials, DecodeError> {
+    pub fn essentials(&self) -> Result<Essentials<'_>, DecodeError> {
         let Some(section) = self.value_of(self.layout.properties) else { return Ok(Essentials::default()) };
-        match quick::essentials(section, &self.encoded) {
+        match quick::essentials(section) {
             Some(essentials) => Ok(essentials),
             None => Ok(self.properties_carefully()?.unwrap_or_default().into()),
         }
@@ -130,7 +138,7 @@ impl Message {
     /// The contents of the data sections, in order; none if the body is of another kind.
     pub fn data(&self) -> impl Iterator<Item = Bytes> + '_ {
         let body = match self.layout.body_kind {
-            BodyKind::Data => self.encoded.get(self.layout.body.start..self.layout.body.end),
+            BodyKind::Data => self.encoded.get(self.layout.body()),
             _ => None,
         };
         let mut reader = Reader::of_part(&self.encoded, body.unwrap_or_default());
@@ -145,7 +153,7 @@ impl Message {
         if self.layout.body_kind != BodyKind::Value {
             return None;
         }
-        let body = self.encoded.get(self.layout.body.start..self.layout.body.end)?;
+        let body = self.encoded.get(self.layout.body())?;
         let mut reader = Reader::of_part(&self.encoded, body);
         reader.descriptor("amqp-value").ok()?;
         Some(reader.shared_rest())
@@ -163,22 +171,41 @@ impl Message {
     /// The encoded value of a section.
     #[inline]
     fn value_of(&self, section: Option<Section>) -> Option<&[u8]> {
-        section.and_then(|section| self.encoded.get(section.value..section.end))
+        section.and_then(|section| self.encoded.get(section.value()..section.end()))
     }
 
     fn composite<T: Composite>(&self, section: Option<Section>) -> Result<Option<T>, DecodeError> {
-        let Some(bytes) = self.value_of(section) else { return Ok(None) };
-        Reader::of_part(&self.encoded, bytes).fields(T::DESCRIPTOR.name, T::read).map(Some)
+        self.value_of(section).map(|value| composite_in(&self.encoded, value)).transpose()
     }
 
     fn entries(&self, section: Option<Section>) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> + '_ {
-        let mut reader = Reader::of_checked_part(&self.encoded, self.value_of(section).unwrap_or_default());
-        let count = reader.enter_checked_map().unwrap_or(0);
-        (0..count / 2).map_while(move |_| Some((reader.checked_encoded()?, reader.checked_encoded()?)))
+        entries_in(&self.encoded, self.value_of(section).unwrap_or_default())
     }
 
     fn map(&self, section: Option<Section>) -> Option<Map> {
         let bytes = self.value_of(section)?;
         Reader::of_part(&self.encoded, bytes).checked_map()
     }
+}
+
+/// The properties whose encoded value is `value`, a part of `encoded`.
+fn properties_in(encoded: &Bytes, value: &[u8]) -> Result<Properties, DecodeError> {
+    match quick::properties(value, encoded) {
+        Some(properties) => Ok(properties),
+        None => composite_in(encoded, value),
+    }
+}
+
+fn composite_in<T: Composite>(encoded: &Bytes, value: &[u8]) -> Result<T, DecodeError> {
+    Reader::of_part(encoded, value).fields(T::DESCRIPTOR.name, T::read)
+}
+
+/// Keys and values of the map whose encoded value is `value`, a part of `encoded` that was checked before.
+fn entries_in<'b>(
+    encoded: &'b Bytes,
+    value: &'b [u8],
+) -> impl Iterator<Item = (Encoded<'b>, Encoded<'b>)> + 'b {
+    let mut reader = Reader::of_checked_part(encoded, value);
+    let count = reader.enter_checked_map().unwrap_or(0);
+    (0..count / 2).map_while(move |_| Some((reader.checked_encoded()?, reader.checked_encoded()?)))
 }

@@ -1,5 +1,7 @@
 //! The `properties` section (AMQP 1.0 3.2.4).
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::constructor as code;
@@ -55,23 +57,53 @@ pub struct Properties {
     pub reply_to_group_id: Option<Text>,
 }
 
-/// The properties that decide what a broker does with a message, read without the others.
+/// The properties that decide what a broker does with a message, read without the others and, where they lie in the
+/// message as they are, without counting on its memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Essentials {
+pub struct Essentials<'b> {
     /// The message's identity.
-    pub message_id: Option<MessageId>,
+    pub message_id: Option<Identity<'b>>,
     /// The group it belongs to.
-    pub group_id: Option<Text>,
+    pub group_id: Option<Cow<'b, str>>,
     /// When it ceases to matter.
     pub absolute_expiry_time: Option<Timestamp>,
     /// When it was created.
     pub creation_time: Option<Timestamp>,
 }
 
-impl From<Properties> for Essentials {
+/// A [`MessageId`] whose text lies in the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity<'b> {
+    /// A number.
+    Ulong(u64),
+    /// A UUID.
+    Uuid(Uuid),
+    /// Bytes.
+    Binary(Bytes),
+    /// Text.
+    String(Cow<'b, str>),
+}
+
+impl From<MessageId> for Identity<'_> {
+    fn from(id: MessageId) -> Self {
+        match id {
+            MessageId::Ulong(number) => Self::Ulong(number),
+            MessageId::Uuid(uuid) => Self::Uuid(uuid),
+            MessageId::Binary(bytes) => Self::Binary(bytes),
+            MessageId::String(text) => Self::String(Cow::Owned(text.as_str().to_owned())),
+        }
+    }
+}
+
+impl From<Properties> for Essentials<'_> {
     fn from(properties: Properties) -> Self {
         let Properties { message_id, group_id, absolute_expiry_time, creation_time, .. } = properties;
-        Self { message_id, group_id, absolute_expiry_time, creation_time }
+        Self {
+            message_id: message_id.map(Identity::from),
+            group_id: group_id.map(|text| Cow::Owned(text.as_str().to_owned())),
+            absolute_expiry_time,
+            creation_time,
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! A stored message on its way out: new sections in front, the bare message behind as one slice.
 
-use bytes::Bytes;
-
 use crate::descriptor;
 use crate::encode::{Encode, MapWriter, Output, put_descriptor};
 use crate::message::{Header, Message, Properties, put_header, put_map_section, put_properties};
@@ -17,7 +15,7 @@ pub struct Changes<'c> {
 }
 
 impl Message {
-    /// Writes the sections in front of this message's unchanged part to `out` and returns that part.
+    /// Writes the sections in front of this message's unchanged part to `out` and returns that part, its end.
     ///
     /// What a receiver gets is the bytes appended to `out` followed by the returned slice. A header is always
     /// written, since some clients cannot do without; both kinds of annotations are written even when empty. The
@@ -29,7 +27,7 @@ impl Message {
         delivery_annotations: impl FnOnce(&mut MapWriter<'_, O>),
         message_annotations: impl FnOnce(&mut MapWriter<'_, O>),
         changes: Changes<'_>,
-    ) -> Bytes {
+    ) -> &[u8] {
         put_header(out, header);
         put_map_section(out, descriptor::DELIVERY_ANNOTATIONS, delivery_annotations);
         put_map_section(out, descriptor::MESSAGE_ANNOTATIONS, message_annotations);
@@ -45,8 +43,8 @@ impl Message {
                 put_descriptor(out, descriptor::APPLICATION_PROPERTIES);
                 map.encode(out);
             }
-            tail = self.layout.body.start;
+            tail = self.layout.body().start;
         }
-        self.encoded.get(tail..).map_or_else(Bytes::new, |part| self.encoded.slice_ref(part))
+        self.encoded.get(tail..).unwrap_or_default()
     }
 }

@@ -176,8 +176,8 @@ fn a_delivery_carries_new_annotations_and_the_untouched_bare_message() {
         Changes::default(),
     );
     assert_eq!(tail.as_ptr(), message.encoded()[front..].as_ptr(), "the bare message is not copied");
-    assert_eq!(tail, stored[front..]);
-    let delivered = parse(&[&head, &tail]).unwrap();
+    assert_eq!(tail, &stored[front..]);
+    let delivered = parse(&[&head, tail]).unwrap();
     assert_eq!(delivered.header(), Ok(Some(header)));
     let delivery = delivered.delivery_annotations().unwrap();
     assert_eq!(delivery, [(Symbol::from_static("x-opt-lock-token"), token)].into_iter().collect::<Map>());
@@ -209,7 +209,7 @@ fn changed_properties_replace_the_old_and_leave_the_rest() {
             let mut out = Vec::new();
             let changes = Changes { properties, application_properties: map };
             let tail = message.rebuild(&mut out, &Header::default(), |_| {}, |_| {}, changes);
-            let rebuilt = parse(&[&out, &tail]).unwrap();
+            let rebuilt = parse(&[&out, tail]).unwrap();
             let expected = properties.cloned().or_else(|| message.properties().unwrap());
             assert_eq!(rebuilt.properties().unwrap(), expected, "{case}");
             let expected = match map {
@@ -219,8 +219,8 @@ fn changed_properties_replace_the_old_and_leave_the_rest() {
             };
             assert_eq!(rebuilt.application_properties(), expected, "{case}");
             assert_eq!(
-                rebuilt.encoded()[rebuilt.layout().body.start..],
-                message.encoded()[message.layout().body.start..]
+                rebuilt.encoded()[rebuilt.layout().body().start..],
+                message.encoded()[message.layout().body().start..]
             );
         }
     }

@@ -239,19 +239,23 @@ impl Pair {
     fn send(&mut self, link: usize, size: usize, settled: bool) -> Result<(), SendError> {
         let message = self.stories[link].sent.len();
         let fill = u8::try_from(message % 251).unwrap();
-        let payload = Bytes::from(vec![fill; size]);
+        let payload: Bytes =
+            (0..size).map(|place| fill.wrapping_add(u8::try_from(place % 251).unwrap())).collect();
         let cut = size / 3;
+        // The tail as a slice of its own, or behind what is not wanted of it.
+        let (tail, from) =
+            if message.is_multiple_of(2) { (payload.slice(cut..), 0) } else { (payload.clone(), cut) };
         let outgoing = Outgoing {
             tag: DeliveryTag::from(u64::try_from(message).unwrap()),
             message_format: 0,
             settled,
             state: None,
             head: &payload[..cut],
-            tail: &payload.slice(cut..),
+            tail: &tail,
             key: u128::try_from(message).unwrap(),
         };
         let (engine, id) = self.sender(link);
-        engine.send(id, &outgoing)?;
+        engine.send_from(id, &outgoing, from)?;
         self.stories[link].sent.push((payload, settled));
         Ok(())
     }

@@ -19,7 +19,7 @@ fn sql(text: &str) -> Filter {
 }
 
 fn put(trial: &mut Trial, to: &str, incoming: Incoming, number: i64) {
-    let id = incoming.message_id.as_ref().unwrap().to_string();
+    let id = incoming.read(incoming.message_id.as_ref().unwrap()).into_owned();
     let content = MapMessage::new()
         .with("number", number)
         .with_system(SystemProperty::MessageId, Value::String(id.into()));

@@ -9,5 +9,5 @@ mod incoming;
 mod overlay;
 
 pub use delivery::{Delivery, MessageState};
-pub use incoming::{Content, Incoming};
+pub use incoming::{Content, Incoming, OUTLINE_WORDS, Outline, Show};
 pub use overlay::{Overlay, PropertyChange, PropertyValue};

@@ -59,12 +59,14 @@ pub(super) fn check_keys(message: &Incoming, entity: &Entity, limits: &Limits) -
     ];
     let limit = limits.key_chars_max;
     for (key, what) in keys {
-        if key.as_ref().is_some_and(|key| !key.fits(limit)) {
+        if key.as_ref().is_some_and(|key| !key.fits(&message.payload, limit)) {
             return Err(Refusal::KeyTooLong { what, limit });
         }
     }
     match (&message.session_id, &message.partition_key) {
-        (Some(session), Some(partition)) if session != partition => Err(Refusal::PartitionKeyDiffers),
+        (Some(session), Some(partition)) if message.read(session) != message.read(partition) => {
+            Err(Refusal::PartitionKeyDiffers)
+        }
         _ => Ok(()),
     }
 }

@@ -17,7 +17,6 @@ use crate::lock::token::{self, Purpose};
 use crate::message::Incoming;
 use crate::refusal::{Countable, Refusal};
 use crate::state::State;
-use crate::text::Text;
 use crate::time::{Span, Timestamp};
 
 impl State {
@@ -115,15 +114,18 @@ impl State {
                     outcome.facts.push(Fact::Scheduled { payload, arrival, due });
                     return Ok(sequence);
                 }
-                let publication = Publication {
-                    topic: entity.id,
-                    content: &*message.content,
-                    priority: message.priority,
-                    brought: None,
-                    session: message.session_id.as_ref().map(Text::as_str),
-                    time_to_live,
-                };
-                let copies = self.copies_of(now, &publication, message.deadline, draft);
+                let session = message.session_id.as_ref().map(|session| message.read(session));
+                let copies = message.ask(|content| {
+                    let publication = Publication {
+                        topic: entity.id,
+                        content,
+                        priority: message.priority,
+                        brought: None,
+                        session: session.as_deref(),
+                        time_to_live,
+                    };
+                    self.copies_of(now, &publication, message.deadline, draft)
+                });
                 if copies.is_empty() && topic.description.filtering_before_publishing {
                     return Err(Refusal::NoMatchingSubscription { topic: entity.id });
                 }
@@ -157,6 +159,7 @@ impl State {
             return Ok(false);
         };
         let Some(id) = &message.message_id else { return Ok(false) };
+        let id = message.read(id);
         self.see_id(now, entity.id, intake.duplicate_window, id.as_bytes(), draft, outcome)
     }
 
@@ -200,7 +203,8 @@ impl State {
         let mut ids = self.new_ids();
         let mut environment = Environment::new(&mut ids);
         let settings = &queue.outlet.priority;
-        let determined = level::determine(settings, message.priority, &*message.content, &mut environment);
+        let determined =
+            message.ask(|content| level::determine(settings, message.priority, content, &mut environment));
         if determined.unknown_class {
             draft.unknown_classes.push(mailbox);
         }
@@ -208,7 +212,7 @@ impl State {
         let time_to_live = message.time_to_live.unwrap_or(default).min(default);
         let session = match &message.session_id {
             Some(session) if queue.outlet.requires_session => {
-                Some(self.session_name(mailbox, session.as_str())?)
+                Some(self.session_name(mailbox, &message.read(session))?)
             }
             _ => None,
         };

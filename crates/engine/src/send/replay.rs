@@ -25,7 +25,6 @@ use crate::lock::token::Purpose;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::store::Record;
-use crate::text::Text;
 use crate::time::{Span, Timestamp};
 
 impl State {
@@ -151,7 +150,8 @@ impl State {
         let default = target.shared().default_time_to_live;
         set_life(&mut details, now, replay.message.time_to_live.unwrap_or(default).min(default));
         if target.outlet().is_some_and(|outlet| outlet.requires_session) {
-            details.session = replay.message.session_id.as_ref().map(|session| session.as_str().into());
+            let session = replay.message.session_id.as_ref();
+            details.session = session.map(|session| (&*replay.message.read(session)).into());
         }
         Arrival {
             mailbox,
@@ -173,15 +173,19 @@ impl State {
         draft: &mut Draft,
     ) -> Vec<Arrival> {
         let default = topic.shared().default_time_to_live;
-        let publication = Publication {
-            topic: topic.id,
-            content: &*replay.message.content,
-            priority: None,
-            brought: Some((brought.level, brought.origin)),
-            session: replay.message.session_id.as_ref().map(Text::as_str),
-            time_to_live: replay.message.time_to_live.unwrap_or(default).min(default),
-        };
-        let mut copies = self.copies_of(now, &publication, replay.message.deadline, draft);
+        let message = &replay.message;
+        let session = message.session_id.as_ref().map(|session| message.read(session));
+        let mut copies = message.ask(|content| {
+            let publication = Publication {
+                topic: topic.id,
+                content,
+                priority: None,
+                brought: Some((brought.level, brought.origin)),
+                session: session.as_deref(),
+                time_to_live: message.time_to_live.unwrap_or(default).min(default),
+            };
+            self.copies_of(now, &publication, message.deadline, draft)
+        });
         for copy in &mut copies {
             copy.eligible = brought.record.eligible;
             let details = copy.details.get_or_insert_with(|| Box::new(Details::new(now)));

@@ -34,7 +34,7 @@ fn submit_in(
     to: &str,
     incoming: Incoming,
 ) -> Result<Vec<Sequence>, Refusal> {
-    let id = incoming.message_id.as_ref().unwrap().to_string();
+    let id = incoming.read(incoming.message_id.as_ref().unwrap()).into_owned();
     let content = MapMessage::new()
         .with_system(vorrang_filter::SystemProperty::MessageId, vorrang_filter::Value::String(id.into()));
     let send = trial.sending(to, vec![(incoming, content)]);

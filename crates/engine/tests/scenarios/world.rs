@@ -7,6 +7,7 @@ use std::sync::Arc;
 use vorrang_engine::browse::Peek;
 use vorrang_engine::command::{AcceptSession, Attach, ReceiveMode, Selection, Send, Settle, Settlement};
 use vorrang_engine::entity::Request;
+use vorrang_engine::message::Content;
 use vorrang_engine::{
     Command, Delivery, Durability, Effect, Fact, Incoming, Level, Limits, Location, LockToken, MailboxId,
     MessageState, Outcome, Payloads, ReceiverId, Refusal, Reply, RequestTag, Sequence, SessionId, Span,
@@ -271,7 +272,7 @@ impl World {
             }
         }
         self.sent.insert(payload, content.clone());
-        incoming.content = Arc::new(content);
+        incoming.content = Content::Apart(Arc::new(content));
         Ok(incoming)
     }
 

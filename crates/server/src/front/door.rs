@@ -139,6 +139,8 @@ impl Door {
 
     /// Handles everything the protocol engine has to tell.
     pub fn pump(&mut self, now: Now) {
+        // Nearly every event becomes a request.
+        self.requests.reserve(self.amqp.events().len());
         while let Some(event) = self.amqp.next_event() {
             self.on_amqp(event, now);
         }
@@ -151,10 +153,9 @@ impl Door {
         }
     }
 
-    /// Requests for the broker, in order. There is room for as many again: a busy client goes on as it was.
+    /// Requests for the broker, in order.
     pub fn take_requests(&mut self) -> Vec<Request> {
-        let next = Vec::with_capacity(self.requests.len());
-        std::mem::replace(&mut self.requests, next)
+        std::mem::take(&mut self.requests)
     }
 
     /// Whether there are any.
@@ -186,7 +187,7 @@ impl Door {
             Event::Answer { tag, answer } => self.answered(tag, Ok(super::Answered::Answer(answer))),
             Event::Refused { tag, refused } => self.answered(tag, Err(refused)),
             Event::Deliver { link, delivery, body } => {
-                self.deliver(link, Box::new(Handed { delivery, body }));
+                self.deliver(link, Handed { delivery, body });
             }
             Event::Drained { link } => self.drained(link),
             Event::Detached { link, refused } => self.detached(link, &refused),
@@ -274,6 +275,7 @@ impl Door {
     }
 
     /// Asks the broker something quick.
+    #[inline]
     pub(super) fn ask_quickly(&mut self, answering: Answering, operation: Operation) {
         let tag = self.quick.push(answering);
         self.requests.push(Request { tag, operation });

@@ -50,7 +50,7 @@ impl Door {
     }
 
     /// The broker hands out a message.
-    pub(super) fn deliver(&mut self, number: Link, handed: Box<Handed>) {
+    pub(super) fn deliver(&mut self, number: Link, mut handed: Handed) {
         self.passing.arrive(&handed.delivery);
         let link = self.links.of_number(number);
         let Some((link, Role::Receiver(receiver))) =
@@ -58,10 +58,13 @@ impl Door {
         else {
             return self.release(&handed.delivery);
         };
-        self.passing.hold(&handed.delivery);
-        receiver.held.push_back(Held::Delivery(handed));
-        if receiver.held.len() == 1 {
-            self.write_held(link);
+        // What is held goes first. Otherwise it is written at once, and only held if that is not possible.
+        if receiver.held.is_empty() && self.write(link, &mut handed) {
+            return;
+        }
+        if let Some(Role::Receiver(receiver)) = self.links.role(link) {
+            self.passing.hold(&handed.delivery);
+            receiver.held.push_back(Held::Delivery(Box::new(handed)));
         }
     }
 
@@ -126,9 +129,9 @@ impl Door {
                 None => return,
                 // A link that is gone needs no answer.
                 Some(Held::Drained) => drop(self.amqp.drained(link)),
-                Some(Held::Delivery(handed)) => {
+                Some(Held::Delivery(mut handed)) => {
                     self.passing.let_go(&handed.delivery);
-                    if let Err(handed) = self.write(link, handed) {
+                    if !self.write(link, &mut handed) {
                         if let Some(Role::Receiver(receiver)) = self.links.role(link) {
                             self.passing.hold(&handed.delivery);
                             receiver.held.push_front(Held::Delivery(handed));
@@ -140,8 +143,8 @@ impl Door {
         }
     }
 
-    /// Writes one delivery, or gives it back if the peer cannot take it now.
-    fn write(&mut self, link: LinkId, mut handed: Box<Handed>) -> Result<(), Box<Handed>> {
+    /// Writes one delivery; false if the peer cannot take it now.
+    fn write(&mut self, link: LinkId, handed: &mut Handed) -> bool {
         let (location, size) = (handed.delivery.location, handed.delivery.size);
         let at_hand = handed.body.take();
         let stored = at_hand.is_none();
@@ -152,31 +155,34 @@ impl Door {
                 if !self.asks_again(link, &handed.delivery) {
                     self.unreadable(link, &handed.delivery, &error.to_string());
                 }
-                return Ok(());
+                return true;
             }
         };
-        let message = match Message::parse_again(body.bytes.clone()) {
+        let Body { bytes, assigned_id } = body;
+        let message = match Message::parse_again(bytes) {
             Ok(message) => message,
             Err(error) => {
                 self.unreadable(link, &handed.delivery, &error.to_string());
-                return Ok(());
+                return true;
             }
         };
         let delivery = &handed.delivery;
-        let Some(Role::Receiver(receiver)) = self.links.role(link) else { return Ok(()) };
+        let Some(Role::Receiver(receiver)) = self.links.role(link) else { return true };
         let purpose = receiver.origin(delivery.mailbox).map_or(Purpose::Deliver, Purpose::DeliverFrom);
         self.head.clear();
-        let tail = write_outgoing(delivery, &message, body.assigned_id, purpose, &mut self.head);
+        let tail = write_outgoing(delivery, &message, assigned_id, purpose, &mut self.head);
+        let encoded = message.encoded();
+        let from = encoded.len().saturating_sub(tail.len());
         let outgoing = Outgoing {
             tag: tag(delivery),
             message_format: 0,
             settled: receiver.settled,
             state: None,
             head: self.head.as_bytes(),
-            tail: &tail,
+            tail: encoded,
             key: delivery.token.map_or(0, |token| token.0),
         };
-        match self.amqp.send(link, &outgoing) {
+        match self.amqp.send_from(link, &outgoing, from) {
             Ok(_) => {
                 receiver.sent = receiver.sent.wrapping_add(1);
                 if let Some(spans) = &self.shared.spans {
@@ -198,12 +204,12 @@ impl Door {
             }
             Err(SendError::WindowClosed | SendError::OutputFull { .. } | SendError::UnsettledFull { .. }) => {
                 // One that waits must not keep its neighbours in memory.
-                let bytes = if stored { Bytes::copy_from_slice(&body.bytes) } else { body.bytes };
-                handed.body = Some(Body { bytes, ..body });
-                return Err(handed);
+                let bytes = if stored { Bytes::copy_from_slice(encoded) } else { message.into_encoded() };
+                handed.body = Some(Body { bytes, assigned_id });
+                return false;
             }
         }
-        Ok(())
+        true
     }
 
     /// While the peer did not read, the message may have been moved to another file, and the one it was in be gone. It is

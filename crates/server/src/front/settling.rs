@@ -50,12 +50,18 @@ impl Door {
         let settlement = settlement(outcome);
         let mut by_mailbox: SmallVec<[(MailboxId, Locked); 1]> = SmallVec::new();
         let first = receiver.mailboxes.first().copied();
-        for delivery in deliveries {
+        let mut deliveries = deliveries.into_iter();
+        while let Some(delivery) = deliveries.next() {
             let token = LockToken(delivery.key);
             let Some(mailbox) = receiver.origins.remove(&token).or(first) else { continue };
-            match by_mailbox.iter_mut().find(|(known, _)| *known == mailbox) {
-                Some((_, same)) => same.push((delivery.delivery, token)),
-                None => by_mailbox.push((mailbox, smallvec![(delivery.delivery, token)])),
+            if let Some((_, same)) = by_mailbox.iter_mut().find(|(known, _)| *known == mailbox) {
+                same.push((delivery.delivery, token));
+            } else {
+                // Room for all in the first, which nearly always is the only one.
+                let more = if by_mailbox.is_empty() { deliveries.len() } else { 0 };
+                let mut same = Locked::with_capacity(more.saturating_add(1));
+                same.push((delivery.delivery, token));
+                by_mailbox.push((mailbox, same));
             }
         }
         let transaction = match transaction_of(Some(&*state)) {

@@ -368,7 +368,7 @@ fn sections_are_canonical(message: &Message) {
     let sections =
         [(header, 0x70), (delivery_annotations, 0x71), (message_annotations, 0x72), (properties, 0x73)];
     for (section, code) in sections {
-        let start = section.unwrap_or_else(|| panic!("section {code:02x} is missing")).start;
+        let start = section.unwrap_or_else(|| panic!("section {code:02x} is missing")).start();
         assert_eq!(&bytes[start..start + 3], [0, 0x53, code]);
     }
 }

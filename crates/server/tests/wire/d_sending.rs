@@ -240,7 +240,7 @@ fn d8_body_properties_and_footer_come_out_as_they_went_in() {
         });
         client.post(1, payload.clone());
         let delivery = client.receive(2);
-        let bare = delivery.message.layout().application_properties.unwrap().start;
+        let bare = delivery.message.layout().application_properties.unwrap().start();
         assert_eq!(delivery.message.encoded()[bare..], payload[properties..]);
         client.complete(&delivery);
     }

@@ -4,7 +4,6 @@ use super::{Client, Scene};
 use crate::history::{Call, Mail};
 use crate::payload;
 use crate::topology::Kind;
-use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use vorrang_broker::api::{Acceptance, Operation};
@@ -16,11 +15,6 @@ const IDS: u64 = 12;
 const BULK: u64 = 30;
 /// Sessions in use.
 const SESSIONS: u64 = 4;
-
-/// A text for the wire.
-fn text(words: &str) -> Option<Text> {
-    Text::from_utf8(Bytes::copy_from_slice(words.as_bytes())).ok()
-}
 
 /// What a message may be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,8 +124,8 @@ impl Client {
         let number = scene.register(mail.clone());
         let look = if manner == Manner::Bulk { of | payload::BULK } else { of };
         let mut message = Incoming::new(payload::write(number, look), Arc::new(payload::view(look)));
-        message.message_id = mail.message_id.and_then(|id| text(&format!("id-{id}")));
-        message.session_id = mail.session.as_deref().and_then(text);
+        message.message_id = mail.message_id.map(|id| Text::from(&*format!("id-{id}")));
+        message.session_id = mail.session.as_deref().map(Text::from);
         message.priority = (level != 4).then_some(level);
         message.time_to_live = mail.time_to_live;
         message.scheduled_for = mail.scheduled;

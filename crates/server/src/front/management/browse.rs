@@ -73,7 +73,7 @@ pub(super) fn written(delivery: &Delivery, omit_body: bool, body: Body) -> Resul
         write_without_body(delivery, &message, body.assigned_id, &mut out);
     } else {
         let rest = write_outgoing(delivery, &message, body.assigned_id, Purpose::Show, &mut out);
-        out.put(&rest);
+        out.put(rest);
     }
     Ok(out.into_bytes())
 }

@@ -1,10 +1,13 @@
 //! A message as filters and rules see it, read from its encoding when they ask.
 
+use std::borrow::Borrow;
+use std::cell::OnceCell;
 use std::fmt;
-use std::sync::OnceLock;
 
-use vorrang_amqp::message::{Message, MessageId, Properties};
+use bytes::Bytes;
+use vorrang_amqp::message::{Message, MessageId, Outline, Properties};
 use vorrang_broker::shard::{Body, Decode};
+use vorrang_engine::message as engine;
 use vorrang_filter::{Lookup, SystemProperty, ValueRef, name};
 
 use super::{annotation, value};
@@ -12,36 +15,64 @@ use super::{annotation, value};
 /// Ticks of 100 ns in a millisecond.
 const TICKS_PER_MS: u64 = 10_000;
 
-/// The properties of an encoded message, for filters. Most messages are never asked for any.
-pub struct Content {
-    message: Message,
+/// The properties of an encoded message, its own or lent, for filters. Most messages are never asked for any.
+struct Content<B> {
+    encoded: B,
+    outline: Outline,
     priority: Option<u8>,
     time_to_live_ms: Option<u64>,
     /// The properties, once somebody has asked for one.
-    properties: OnceLock<Box<Properties>>,
+    properties: OnceCell<Box<Properties>>,
 }
 
-impl Content {
-    /// A message with the level and the lifetime that its sender gave it.
-    #[must_use]
-    pub fn new(message: Message, priority: Option<u8>, time_to_live_ms: Option<u64>) -> Content {
-        Content { message, priority, time_to_live_ms, properties: OnceLock::new() }
-    }
+/// What the engine carries of a message that is being sent, to ask for more when it must.
+pub(super) fn noted(message: &Message) -> engine::Content {
+    engine::Content::Within { outline: message.outline().words(), show }
+}
 
+/// A message that is being sent, with the level and the lifetime that its sender gave it.
+fn show(
+    incoming: &engine::Incoming,
+    outline: engine::Outline,
+    ask: &mut dyn FnMut(&dyn vorrang_filter::Message),
+) {
+    ask(&Content {
+        encoded: &incoming.payload,
+        outline: Outline::from_words(outline),
+        priority: incoming.priority,
+        time_to_live_ms: incoming.time_to_live.map(|span| span.0),
+        properties: OnceCell::new(),
+    });
+}
+
+impl Content<Bytes> {
     /// A stored message.
-    #[must_use]
-    pub fn stored(message: Message) -> Content {
+    fn stored(message: Message) -> Self {
         let header = message.header().ok().flatten().unwrap_or_default();
-        Content::new(message, header.priority, header.ttl.map(u64::from))
+        Content {
+            outline: message.outline(),
+            priority: header.priority,
+            time_to_live_ms: header.ttl.map(u64::from),
+            properties: OnceCell::new(),
+            encoded: message.into_encoded(),
+        }
+    }
+}
+
+impl<B: Borrow<Bytes>> Content<B> {
+    fn encoded(&self) -> &Bytes {
+        self.encoded.borrow()
     }
 
     /// Properties that cannot be read count as absent, because the message was accepted with them.
     fn properties(&self) -> &Properties {
-        self.properties.get_or_init(|| Box::new(self.message.properties().ok().flatten().unwrap_or_default()))
+        let read = || Box::new(self.outline.properties(self.encoded()).unwrap_or_default());
+        self.properties.get_or_init(read)
     }
 
     fn annotation(&self, name: &str) -> Option<ValueRef<'_>> {
-        let (_, found) = self.message.annotation_entries().find(|(key, _)| key.as_str() == Some(name))?;
+        let mut entries = self.outline.annotation_entries(self.encoded());
+        let (_, found) = entries.find(|(key, _)| key.as_str() == Some(name))?;
         value::to_filter(&found).value()
     }
 }
@@ -61,7 +92,7 @@ impl Decode for StoredMessages {
     }
 }
 
-impl vorrang_filter::Message for Content {
+impl<B: Borrow<Bytes>> vorrang_filter::Message for Content<B> {
     fn system(&self, property: SystemProperty) -> Option<ValueRef<'_>> {
         match property {
             SystemProperty::ContentType => {
@@ -82,7 +113,7 @@ impl vorrang_filter::Message for Content {
                 Some(ValueRef::Timespan(i64::try_from(ticks).unwrap_or(i64::MAX)))
             }
             SystemProperty::Priority => self.priority.map(|level| ValueRef::Int(i64::from(level))),
-            SystemProperty::Size => i64::try_from(self.message.encoded().len()).ok().map(ValueRef::Int),
+            SystemProperty::Size => i64::try_from(self.encoded().len()).ok().map(ValueRef::Int),
             SystemProperty::DeliveryCount => Some(ValueRef::Int(0)),
             // What the broker gives a message later has no value while it is being sent.
             SystemProperty::DeadLetterSource
@@ -98,7 +129,7 @@ impl vorrang_filter::Message for Content {
     }
 
     fn user(&self, name: &str) -> Lookup<'_> {
-        let entries = || self.message.application_entries();
+        let entries = || self.outline.application_entries(self.encoded());
         let names = entries().map(|(key, _)| key.as_str().unwrap_or_default());
         let Some(place) = name::position(names, name) else { return Lookup::Missing };
         let found = entries().nth(place);
@@ -123,9 +154,9 @@ fn id(id: &MessageId) -> ValueRef<'_> {
     }
 }
 
-impl fmt::Debug for Content {
+impl<B: Borrow<Bytes>> fmt::Debug for Content<B> {
     /// Not the values: what applications put into messages does not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Content").field("size", &self.message.encoded().len()).finish_non_exhaustive()
+        f.debug_struct("Content").field("size", &self.encoded().len()).finish_non_exhaustive()
     }
 }

@@ -1,18 +1,17 @@
 //! A message that a client sends: checked, and kept byte for byte as it came.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use vorrang_amqp::DecodeError;
-use vorrang_amqp::message::{Essentials, Message, MessageId};
+use vorrang_amqp::message::{Essentials, Identity, Message};
 use vorrang_amqp::value::Value;
 use vorrang_engine::message::Incoming;
 use vorrang_engine::text::Text;
 use vorrang_engine::{Span, Timestamp};
 
 use super::annotation;
-use super::content::Content;
+use super::content;
 
 /// One application property, key and value, at most.
 const PROPERTY_BYTES_MAX: usize = 32 * 1024;
@@ -50,17 +49,26 @@ pub fn read(payload: Bytes) -> Result<Incoming, Error> {
     let essentials = message.essentials()?;
     check_sizes(&message)?;
     let annotations = Annotations::of(&message);
-    let time_to_live_ms = time_to_live(&essentials).or(header.ttl.map(u64::from));
+    let time_to_live = time_to_live(&essentials).or(header.ttl.map(u64::from)).map(Span);
+    let part = |text: &str| Text::part_of(message.encoded(), text);
+    let message_id = essentials.message_id.map(|id| match id {
+        Identity::String(text) => part(&text),
+        Identity::Ulong(number) => Text::Number(number),
+        other => Text::from(&*id_text(other)),
+    });
+    let session_id = essentials.group_id.map(|group| part(&group));
+    let key = annotations.partition_key.as_ref().and_then(|key| key.as_text());
+    let partition_key = key.map(|key| part(key.as_str()));
     Ok(Incoming {
-        payload: message.encoded().clone(),
-        message_id: essentials.message_id.map(id_text),
-        session_id: essentials.group_id.map(text),
-        partition_key: annotations.partition_key.and_then(|key| key.as_text().cloned()).map(text),
-        time_to_live: time_to_live_ms.map(Span),
+        content: content::noted(&message),
+        message_id,
+        session_id,
+        partition_key,
+        time_to_live,
         scheduled_for: annotations.scheduled.as_ref().and_then(time),
         priority: header.priority,
         deadline: annotations.deadline.as_ref().and_then(time),
-        content: Arc::new(Content::new(message, header.priority, time_to_live_ms)),
+        payload: message.into_encoded(),
     })
 }
 
@@ -89,7 +97,7 @@ impl Annotations {
 }
 
 /// The lifetime a sender means by its two dates; it wins over `header.ttl`, which cannot say more than 49 days.
-fn time_to_live(essentials: &Essentials) -> Option<u64> {
+fn time_to_live(essentials: &Essentials<'_>) -> Option<u64> {
     let created = essentials.creation_time?.0;
     let expires = essentials.absolute_expiry_time?.0;
     u64::try_from(expires.checked_sub(created)?).ok().filter(|span| *span > 0)
@@ -101,30 +109,26 @@ fn time(value: &Value) -> Option<Timestamp> {
     Some(Timestamp(u64::try_from(milliseconds).unwrap_or(0)))
 }
 
-fn text(text: vorrang_amqp::Text) -> Text {
-    Text::from_utf8(text.into_bytes()).expect("AMQP text is UTF-8")
-}
-
 /// The id as text: what duplicate detection compares.
-pub(crate) fn id_text(id: MessageId) -> Text {
+pub(crate) fn id_text(id: Identity<'_>) -> String {
     match id {
-        MessageId::String(id) => text(id),
-        MessageId::Ulong(number) => text(number.to_string().into()),
-        MessageId::Uuid(uuid) => text(uuid.to_string().into()),
-        MessageId::Binary(bytes) => {
+        Identity::String(id) => id.into_owned(),
+        Identity::Ulong(number) => number.to_string(),
+        Identity::Uuid(uuid) => uuid.to_string(),
+        Identity::Binary(bytes) => {
             let mut digits = String::with_capacity(bytes.len().saturating_mul(2));
             for byte in bytes {
                 // Writing to a string cannot fail.
                 let _ = write!(digits, "{byte:02x}");
             }
-            text(digits.into())
+            digits
         }
     }
 }
 
 fn check_sizes(message: &Message) -> Result<(), Error> {
     let section = message.layout().application_properties;
-    if section.is_none_or(|section| section.end.saturating_sub(section.value) <= PROPERTY_BYTES_MAX) {
+    if section.is_none_or(|section| section.end().saturating_sub(section.value()) <= PROPERTY_BYTES_MAX) {
         return Ok(());
     }
     let map = message.application_properties().unwrap_or_default();
@@ -144,7 +148,9 @@ fn check_sizes(message: &Message) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use vorrang_amqp::descriptor;
-    use vorrang_amqp::message::{Header, Properties, put_data, put_header, put_map_section, put_properties};
+    use vorrang_amqp::message::{
+        Header, MessageId, Properties, put_data, put_header, put_map_section, put_properties,
+    };
     use vorrang_amqp::value::Timestamp as AmqpTimestamp;
     use vorrang_filter::{SystemProperty, ValueRef};
 
@@ -171,8 +177,9 @@ mod tests {
         let payload = encoded(None, Some(properties), "Priority", &Value::from("high"));
         let incoming = read(payload.clone()).unwrap();
         assert_eq!(incoming.payload, payload);
-        assert_eq!(incoming.message_id.unwrap().as_str(), "7");
-        assert_eq!(incoming.content.user("priority").value(), Some(ValueRef::String("high")));
+        assert_eq!(incoming.message_id.as_ref().map(|id| incoming.read(id)).as_deref(), Some("7"));
+        let found = incoming.ask(|content| content.user("priority").value().map(ValueRef::to_value));
+        assert_eq!(found, Some("high".into()));
     }
 
     #[test]
@@ -233,11 +240,12 @@ mod tests {
             ..Properties::default()
         };
         let incoming = read(encoded(None, Some(properties), "k", &Value::Null)).unwrap();
-        let system = |property| incoming.content.system(property).map(ValueRef::to_value);
+        let system = |property| incoming.ask(|content| content.system(property).map(ValueRef::to_value));
         assert_eq!(system(SystemProperty::MessageId), Some("m".into()));
         assert_eq!(system(SystemProperty::SessionId), Some("s".into()));
         assert_eq!(system(SystemProperty::ReplyTo), Some("r".into()));
         assert_eq!(system(SystemProperty::To), None);
-        assert_eq!(incoming.session_id.unwrap().as_str(), "s");
+        let session = incoming.session_id.as_ref();
+        assert_eq!(session.map(|session| incoming.read(session)).as_deref(), Some("s"));
     }
 }

@@ -11,7 +11,7 @@ mod outgoing;
 mod value;
 
 pub(crate) use annotation::OWNED as OWNED_ANNOTATIONS;
-pub use content::{Content, StoredMessages};
+pub use content::StoredMessages;
 pub(crate) use incoming::id_text;
 pub use incoming::{Error as IncomingError, read as read_incoming};
 pub use outgoing::{EncodedValue, Purpose, write as write_outgoing, write_without_body};

@@ -22,16 +22,16 @@ pub enum Purpose<'a> {
     Show,
 }
 
-/// Writes the sections in front to `out` and returns the rest of the message, which follows them.
+/// Writes the sections in front to `out` and returns the rest of the message, its end, which follows them.
 ///
 /// `assigned_id` is the id the broker gave a message that came without one.
-pub fn write(
+pub fn write<'m>(
     delivery: &Delivery,
-    message: &Message,
+    message: &'m Message,
     assigned_id: Option<u128>,
     purpose: Purpose<'_>,
     out: &mut Sheet,
-) -> Bytes {
+) -> &'m [u8] {
     let header = header(delivery, message);
     let kept = message.message_annotations();
     let overlay = delivery.overlay.as_deref();
@@ -81,10 +81,10 @@ pub fn write_without_body(
 ) {
     let tail = write(delivery, message, assigned_id, Purpose::Show, out);
     let layout = message.layout();
-    let behind_body = message.encoded().len().saturating_sub(layout.body.start);
+    let behind_body = message.encoded().len().saturating_sub(layout.body().start);
     let kept = tail.len().saturating_sub(behind_body);
     if layout.body_kind == BodyKind::Absent && layout.footer.is_none() {
-        out.put(&tail);
+        out.put(tail);
     } else {
         out.put(tail.get(..kept).unwrap_or_default());
     }

@@ -159,7 +159,7 @@ mod tests {
         headers
             .insert("brokerproperties", r#"{"MessageId":"m","Label":"l","TimeToLive":30}"#.parse().unwrap());
         let incoming = single(&headers, &Spelling::default(), &Bytes::from_static(b"hello")).unwrap();
-        assert_eq!(incoming.message_id.as_ref().map(vorrang_engine::Text::as_str), Some("m"));
+        assert_eq!(incoming.message_id.as_ref().map(|id| incoming.read(id)).as_deref(), Some("m"));
         assert_eq!(incoming.time_to_live, Some(Span::seconds(30)));
         let message = Message::parse(incoming.payload).unwrap();
         assert_eq!(message.data().collect::<Vec<_>>(), [Bytes::from_static(b"hello")]);

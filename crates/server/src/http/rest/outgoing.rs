@@ -30,7 +30,7 @@ pub(super) fn response(
     let stored = Message::parse(payload.bytes).map_err(unreadable)?;
     let mut out = Sheet::default();
     let rest = write_outgoing(delivery, &stored, payload.assigned_id, Purpose::Deliver, &mut out);
-    out.put(&rest);
+    out.put(rest);
     let message = Message::parse(out.into_bytes()).map_err(unreadable)?;
     let properties = message.properties().map_err(unreadable)?.unwrap_or_default();
 
@@ -104,8 +104,8 @@ fn broker_properties(delivery: &Delivery, properties: &Properties, message: &Mes
         }
     };
     let text = |text: &Option<vorrang_amqp::Text>| text.as_ref().map(|text| json!(text.as_str()));
-    put("MessageId", properties.message_id.clone().map(|id| json!(id_text(id).as_str())));
-    put("CorrelationId", properties.correlation_id.clone().map(|id| json!(id_text(id).as_str())));
+    put("MessageId", properties.message_id.clone().map(|id| json!(id_text(id.into()))));
+    put("CorrelationId", properties.correlation_id.clone().map(|id| json!(id_text(id.into()))));
     put("SessionId", text(&properties.group_id));
     put("Label", text(&properties.subject));
     put("ReplyTo", text(&properties.reply_to));

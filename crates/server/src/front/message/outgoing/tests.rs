@@ -55,8 +55,9 @@ fn delivery() -> Delivery {
 
 fn written(delivery: &Delivery, purpose: Purpose<'_>) -> Message {
     let mut head = Sheet::default();
-    let tail = write(delivery, &stored(), None, purpose, &mut head);
-    head.put(&tail);
+    let stored = stored();
+    let tail = write(delivery, &stored, None, purpose, &mut head);
+    head.put(tail);
     Message::parse(head.into_bytes()).unwrap()
 }
 
@@ -148,7 +149,7 @@ fn a_message_that_came_without_an_id_leaves_with_the_assigned_one() {
     let bare = Message::parse(Bytes::from(bytes)).unwrap();
     let mut head = Sheet::default();
     let tail = write(&delivery(), &bare, Some(0xab), Purpose::Deliver, &mut head);
-    head.put(&tail);
+    head.put(tail);
     let message = Message::parse(head.into_bytes()).unwrap();
     let id = message.properties().unwrap().unwrap().message_id;
     assert_eq!(id, Some(MessageId::String("000000000000000000000000000000ab".into())));

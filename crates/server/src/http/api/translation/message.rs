@@ -23,7 +23,7 @@ pub(crate) fn whole(delivery: &Delivery, stored: &Body) -> Option<Message> {
     let message = Message::parse(stored.bytes.clone()).ok()?;
     let mut out = Sheet::default();
     let rest = write_outgoing(delivery, &message, stored.assigned_id, Purpose::Show, &mut out);
-    out.put(&rest);
+    out.put(rest);
     Message::parse(out.into_bytes()).ok()
 }
 

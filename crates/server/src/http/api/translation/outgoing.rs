@@ -192,7 +192,7 @@ impl Amendment {
             properties.content_type = Some(Symbol::from(Text::from(name.as_str())));
         }
         let annotations = message.message_annotations();
-        let kept = || message.encoded().get(message.layout().body.clone()).unwrap_or_default();
+        let kept = || message.encoded().get(message.layout().body()).unwrap_or_default();
         let body = self.data.clone().map_or_else(|| BodySource::Kept(kept()), BodySource::Data);
         let draft = Draft {
             header: Header {
