@@ -38,10 +38,15 @@ impl Connection {
         self.take_decided(link, delivery, true, true).map(|_| ())
     }
 
-    /// Settles all unsettled deliveries of a link from `first` to `last` as accepted; returns how many.
+    /// Settles all unsettled deliveries of a link from `first` to `last` as accepted; returns how many. The same as to
+    /// [accept](Connection::accept) each.
     pub fn accept_range(&mut self, link: LinkId, first: Serial, last: Serial) -> Result<u32, Gone> {
-        let slot = self.attached(link)?;
-        let Some(LinkEntry::Live(entry)) = self.links.get_mut(slot) else { return Err(Gone) };
+        let slot = link.0.slot;
+        let Some(LinkEntry::Live(entry)) = self.links.find_mut(link.0) else { return Err(Gone) };
+        let departing = matches!(entry.state, LinkState::Departing { .. });
+        if !(departing || entry.state == LinkState::Attached) || self.phase != Phase::Open {
+            return Err(Gone);
+        }
         let session_slot = entry.session;
         let Some(session) = self.sessions.get_mut(session_slot) else { return Err(Gone) };
         let accepted = &mut session.accepted;
@@ -52,7 +57,12 @@ impl Connection {
             }
         };
         entry.unsettled = entry.unsettled.saturating_sub(count);
-        list_unflushed(session, session_slot, &mut self.unflushed);
+        if count > 0 {
+            list_unflushed(session, session_slot, &mut self.unflushed);
+        }
+        if departing {
+            self.depart(slot);
+        }
         Ok(count)
     }
 

@@ -444,11 +444,52 @@ fn a_detach_is_answered_after_the_outcomes_that_were_told_before_it() {
     assert_eq!(send(&mut raw, link, 9), Err(SendError::Gone));
     raw.engine.accept(link, first).unwrap();
     assert!(raw.bodies().iter().all(|body| matches!(body, FrameBody::Disposition(_))));
-    raw.engine.accept(link, second).unwrap();
+    assert_eq!(raw.engine.accept_range(link, first, second), Ok(1));
     let bodies = raw.bodies();
     let [FrameBody::Disposition(answer), FrameBody::Detach(detach)] = &bodies[..] else {
         panic!("{bodies:?}")
     };
     assert!(answer.settled && detach.closed);
     assert!(raw.engine.accept(link, second).is_err(), "and then it is gone");
+}
+
+/// What is said when the peer's deliveries `first` to `last` on a link are accepted one by one, or as a range, while
+/// another link of the session has every third; and once more, when the link is going.
+fn said_when_accepted(first: u32, last: u32, as_range: bool) -> Vec<FrameBody> {
+    let mut raw = Raw::begun(Limits::default());
+    let mut links = Vec::new();
+    for handle in 0..2 {
+        raw.write_frame(0, sender(&format!("s{handle}"), handle, "q"));
+        links.push(accept_attach(&mut raw));
+        raw.engine.grant(links[links.len() - 1], 20).unwrap();
+    }
+    for delivery in 0..12 {
+        raw.write_frame(0, transfer(u32::from(delivery % 3 == 2), delivery, b"message"));
+    }
+    raw.events();
+    raw.discard_output();
+    let accept = |raw: &mut Raw, first: u32, last: u32| {
+        if as_range {
+            let accepted = raw.engine.accept_range(links[0], Serial::new(first), Serial::new(last));
+            return accepted.unwrap_or(0);
+        }
+        let accepted = |delivery| raw.engine.accept(links[0], Serial::new(delivery)).is_ok();
+        (first..=last).map(accepted).map(u32::from).sum()
+    };
+    let count = accept(&mut raw, first, last);
+    assert_eq!(count, (first..=last).filter(|delivery| delivery % 3 != 2).map(|_| 1).sum());
+    assert_eq!(accept(&mut raw, first, last), 0, "nothing is accepted twice");
+    raw.write_frame(0, FrameBody::Detach(Detach { handle: 0, closed: true, error: None }));
+    accept(&mut raw, 0, 11);
+    assert_eq!(accept(&mut raw, 0, 11), 0);
+    raw.bodies()
+}
+
+#[test]
+fn accepting_a_range_is_the_same_as_accepting_each() {
+    for (first, last) in [(0, 0), (0, 1), (0, 4), (3, 10), (0, 11), (11, 11)] {
+        let said = said_when_accepted(first, last, true);
+        assert!(!said.is_empty());
+        assert_eq!(said, said_when_accepted(first, last, false), "{first} to {last}");
+    }
 }

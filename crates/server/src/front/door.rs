@@ -178,11 +178,7 @@ impl Door {
     /// Handles what the broker has to tell.
     pub fn on_broker(&mut self, event: Event) {
         match event {
-            Event::Accepted { first, count } => {
-                for step in 0..count {
-                    self.sent(Tag(first.0.wrapping_add(step) & (u32::MAX >> 1)), Ok(()));
-                }
-            }
+            Event::Accepted { first, count } => self.accepted(first, count),
             Event::Reply { tag, reply } => self.answered(tag, Ok(super::Answered::Reply(reply))),
             Event::Answer { tag, answer } => self.answered(tag, Ok(super::Answered::Answer(answer))),
             Event::Refused { tag, refused } => self.answered(tag, Err(refused)),
@@ -382,12 +378,6 @@ impl Door {
             Some(Expecting::Management(waiting)) => self.management_answered(*waiting, outcome),
             Some(Expecting::Transaction(discharging)) => self.transaction_answered(&discharging, outcome),
             None => {}
-        }
-    }
-
-    fn sent(&mut self, tag: Tag, outcome: Result<(), vorrang_broker::api::Refused>) {
-        if let Some(Answering::Send(sending)) = self.quick.take(tag) {
-            self.send_answered(sending, outcome);
         }
     }
 

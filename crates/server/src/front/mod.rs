@@ -19,6 +19,7 @@ mod passing;
 mod pending;
 mod receiving;
 mod rpc;
+mod run;
 mod sending;
 mod settling;
 

@@ -32,6 +32,11 @@ impl<T> Quick<T> {
         Tag(self.first.wrapping_add(place) & !SLOW)
     }
 
+    /// The tag that many requests later.
+    pub(super) fn after(tag: Tag, steps: u32) -> Tag {
+        Tag(tag.0.wrapping_add(steps) & !SLOW)
+    }
+
     /// Whether a tag is of this kind.
     pub(super) fn owns(tag: Tag) -> bool {
         tag.0 & SLOW == 0

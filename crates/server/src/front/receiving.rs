@@ -193,7 +193,7 @@ impl Door {
                     receiver.origins.insert(token, delivery.mailbox);
                 }
                 if let Some(watched) = self.links.watched(link) {
-                    watched.passed();
+                    watched.passed(1);
                 }
             }
             Err(SendError::Gone) => self.release(delivery),

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use vorrang_amqp::connection::{Delivery, LinkId, Serial};
 use vorrang_amqp::message::Message;
 use vorrang_amqp::performative::{DeliveryState, Outcome, TransactionId};
-use vorrang_broker::api::{Acceptance, Operation, Refused};
+use vorrang_broker::api::{Acceptance, Operation, Refused, Tag};
 use vorrang_engine::message::Incoming;
 
 use super::condition::{self, Told, name};
@@ -13,6 +13,8 @@ use super::coordinator::transaction_of;
 use super::door::{Answering, Door, Now};
 use super::links::{Node, Role};
 use super::message::{IncomingError, read_incoming};
+use super::pending::Quick;
+use super::run::Run;
 
 /// The format of a batch: a message whose data sections are messages.
 pub(super) const BATCH_FORMAT: u32 = 0x8001_3700;
@@ -93,6 +95,38 @@ impl Door {
         self.ask_quickly(Answering::Send(sending), operation);
     }
 
+    /// The broker has taken the deliveries with these consecutive tags.
+    pub(super) fn accepted(&mut self, first: Tag, count: u32) {
+        let mut run = None;
+        for step in 0..count {
+            let Some(Answering::Send(sending)) = self.quick.take(Quick::<Answering>::after(first, step))
+            else {
+                continue;
+            };
+            if sending.settled || sending.transaction.is_some() {
+                self.send_answered(sending, Ok(()));
+            } else if let Some(over) = Run::push(&mut run, sending.link, sending.delivery) {
+                self.accept_run(over);
+            }
+        }
+        if let Some(run) = run {
+            self.accept_run(run);
+        }
+    }
+
+    /// Does for all deliveries of a run what [`Door::send_answered`] does for one that was plainly accepted.
+    fn accept_run(&mut self, run: Run) {
+        let Some(Role::Sender(sender)) = self.links.role(run.link) else { return };
+        sender.in_flight = sender.in_flight.saturating_sub(run.count());
+        let room = CREDIT.saturating_sub(sender.in_flight);
+        // An error means that the link is gone: nobody waits for the outcome.
+        let _ = self.amqp.accept_range(run.link, run.first, run.last);
+        if let Some(watched) = self.links.watched(run.link) {
+            watched.passed(run.count());
+        }
+        self.top_up(run.link, room);
+    }
+
     /// The broker has taken or refused a delivery.
     pub(super) fn send_answered(&mut self, sending: Sending, outcome: Result<(), Refused>) {
         let Sending { link, delivery, settled, transaction } = sending;
@@ -115,7 +149,7 @@ impl Door {
             };
         }
         if taken && let Some(watched) = self.links.watched(link) {
-            watched.passed();
+            watched.passed(1);
         }
         self.top_up(link, room);
     }

@@ -19,6 +19,7 @@ use super::condition;
 use super::coordinator::transaction_of;
 use super::door::{Answering, Door};
 use super::links::Role;
+use super::run::Run;
 
 /// How long an abandoned message waits before it comes again, in milliseconds: our annotation on `modified`.
 const DELAY: &str = "vorrang:delay";
@@ -127,10 +128,21 @@ impl Door {
             };
             condition::told(&refused, &path)
         });
+        // Errors mean that the link is gone: nobody waits for the answer.
+        if refusal.is_none() && echo == DeliveryState::ACCEPTED {
+            let mut run = None;
+            for (delivery, _) in settling.deliveries {
+                if let Some(Run { first, last, .. }) = Run::push(&mut run, link, delivery) {
+                    let _ = self.amqp.accept_range(link, first, last);
+                }
+            }
+            if let Some(Run { first, last, .. }) = run {
+                let _ = self.amqp.accept_range(link, first, last);
+            }
+            return;
+        }
         for (delivery, _) in settling.deliveries {
-            // Errors mean that the link is gone: nobody waits for the answer.
             let _ = match &refusal {
-                None if echo == DeliveryState::ACCEPTED => self.amqp.accept(link, delivery),
                 None => self.amqp.settle(link, delivery, echo.clone()),
                 Some(told) => {
                     let state = Outcome::rejected(told.clone().error()).into();

@@ -282,10 +282,10 @@ impl ClientLink {
         self.credit.store(credit, Ordering::Relaxed);
     }
 
-    /// A message passed, and used up credit. Only the link's own connection calls this.
-    pub fn passed(&self) {
-        self.deliveries.add(1);
-        let left = self.credit.load(Ordering::Relaxed).saturating_sub(1);
+    /// Messages passed, and used up credit. Only the link's own connection calls this.
+    pub fn passed(&self, count: u32) {
+        self.deliveries.add(u64::from(count));
+        let left = self.credit.load(Ordering::Relaxed).saturating_sub(count);
         self.credit.store(left, Ordering::Relaxed);
     }
 
@@ -319,9 +319,8 @@ mod tests {
         let link = client.attached("one", LinkKind::Receiver, "orders", Timestamp(6));
         let other = client.attached("two", LinkKind::Sender, "orders", Timestamp(7));
         link.set_credit(10);
-        link.passed();
-        link.passed();
-        other.passed();
+        link.passed(2);
+        other.passed(1);
         let view = client.view();
         assert_eq!(view.container.unwrap().chars().count(), NAME_CHARS_MAX);
         assert_eq!(view.key_name.as_deref(), Some("RootManageSharedAccessKey"));

@@ -57,6 +57,40 @@ fn d2_a_settled_transfer_is_stored_and_not_answered() {
 }
 
 #[test]
+fn what_is_sent_on_two_links_at_once_is_answered_message_by_message() {
+    let server = Server::shared();
+    let (one, other) = (server.queue([]), server.queue([]));
+    let mut client = Client::root(&server);
+    client.sender(1, &one);
+    client.sender(2, &other);
+    let mut bytes = Vec::new();
+    let (mut answered, mut quiet) = (Vec::new(), Vec::new());
+    for number in 0..30 {
+        let settled = number % 5 == 0;
+        let head = client.transfer_head(if number % 7 < 4 { 1 } else { 2 });
+        let id = head.delivery_id.unwrap();
+        // One that cannot be read, in the middle of a run.
+        let payload = if number == 17 { Bytes::from_static(b"\x00") } else { message("m").into() };
+        let head = Transfer { settled: Some(settled), ..head };
+        bytes.extend(client.encode(0, FrameBody::Transfer(head, payload)));
+        if settled { quiet.push(id) } else { answered.push((id, number != 17)) }
+    }
+    client.write(&bytes);
+    for (id, accepted) in answered {
+        assert_eq!(client.outcome(id) == DeliveryState::ACCEPTED, accepted, "{id}");
+    }
+    client.post(1, message("last"));
+    let told = client.left(|body| match body {
+        FrameBody::Disposition(range) => {
+            quiet.iter().any(|id| range.first <= *id && *id <= range.last.unwrap_or(range.first))
+        }
+        _ => false,
+    });
+    assert_eq!(told, 0, "who wants no answer gets none");
+    assert_eq!((client.peek_all(&one).len(), client.peek_all(&other).len()), (18, 12));
+}
+
+#[test]
 fn d3_a_batch_is_three_messages_and_one_disposition() {
     let server = Server::shared();
     let queue = server.queue([]);
