@@ -4,9 +4,10 @@
 //! as one batch and writes all answers at once. While the broker's inbox is full or the peer does
 //! not read, nothing more is read: that is the backpressure, end to end.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -257,14 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
         }
         let mut first = 0;
         while let Some(waiting) = self.output.get(first..).filter(|waiting| !waiting.is_empty()) {
-            let mut slices = [IoSlice::new(&[]); PIECES_MAX];
-            let mut count = 0;
-            for (slice, piece) in slices.iter_mut().zip(waiting) {
-                *slice = IoSlice::new(piece);
-                count += 1;
-            }
-            let slices = slices.get(..count).unwrap_or_default();
-            let writing = timeout(WRITE_STALL_MAX, self.stream.write_vectored(slices));
+            let writing = timeout(WRITE_STALL_MAX, write_pieces(&mut self.stream, waiting));
             let mut written = match writing.await {
                 Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(Ok(written)) => written,
@@ -329,6 +323,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
     fn now(&self) -> Now {
         now(self.started)
     }
+}
+
+/// Writes as much of the pieces as the system takes at once. The slices are listed anew in each attempt: a list that is
+/// kept while waiting would be most of what an idle connection needs.
+fn write_pieces<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    pieces: &[Bytes],
+) -> impl Future<Output = io::Result<usize>> {
+    poll_fn(move |context| {
+        let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+        let mut count = 0;
+        for (slice, piece) in slices.iter_mut().zip(pieces) {
+            *slice = IoSlice::new(piece);
+            count += 1;
+        }
+        Pin::new(&mut *stream).poll_write_vectored(context, slices.get(..count).unwrap_or_default())
+    })
 }
 
 /// Whether what was read is moved to memory of its size. Messages are kept as slices of what was read: a small one must
