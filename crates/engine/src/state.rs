@@ -13,7 +13,7 @@ use crate::dedup::History;
 use crate::effect::Outcome;
 use crate::entity::{Catalogue, Entity};
 use crate::fact::Fact;
-use crate::id::{EntityId, MailboxId, ReceiverId, Region, RunId, Sequence};
+use crate::id::{EntityId, Location, MailboxId, ReceiverId, Region, RunId, Sequence};
 use crate::lane::Run;
 use crate::limits::Limits;
 use crate::lock::LockTable;
@@ -375,6 +375,12 @@ impl State {
     #[must_use]
     pub fn messages_in_memory(&self) -> u32 {
         self.records.len()
+    }
+
+    /// Where the payload of a message in memory lies.
+    #[must_use]
+    pub fn location(&self, mailbox: MailboxId, sequence: Sequence) -> Option<Location> {
+        Some(self.records.get(self.find(mailbox, sequence)?)?.location)
     }
 
     /// How many messages lie in a part of the log. Copies of one payload count each.

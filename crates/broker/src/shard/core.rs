@@ -24,7 +24,7 @@ use super::lull::Lull;
 use super::outside::Outside;
 use super::payload::{Decode, PayloadReader, Source};
 use super::peer::{Peer, PeerId};
-use super::recent::{Body, Recent};
+use super::recent::{Body, Owners, Recent};
 use super::snapshot::Schedule;
 use super::spares::Spares;
 use super::staging::Staging;
@@ -37,7 +37,8 @@ use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use vorrang_engine::{Command, Fact, Outcome, ReceiverId, RunId, State, Timestamp};
+use vorrang_engine::fact::Payload;
+use vorrang_engine::{Command, Fact, Location, Outcome, ReceiverId, RunId, State, Timestamp};
 use vorrang_log::{Appending, Failure, NoRoom, Region};
 
 /// Events waiting for the disk beyond which no more deliveries are decided.
@@ -77,6 +78,8 @@ pub struct Core {
     writer: Writer,
     reader: PayloadReader,
     recent: Recent,
+    /// Where the messages lie that the decision in hand removes.
+    gone: Vec<Location>,
     decode: Arc<dyn Decode>,
     keys: Arc<Keys>,
     outcome: Outcome,
@@ -145,6 +148,7 @@ impl Core {
             writer,
             reader,
             recent: Recent::default(),
+            gone: Vec::new(),
             decode,
             keys,
             outcome: Outcome::default(),
@@ -371,11 +375,7 @@ impl Core {
         let mut outcome = std::mem::take(&mut self.outcome);
         self.writer.unit(&mut outcome.facts)?;
         for fact in &mut outcome.facts {
-            if let Some(payload) = fact.payload_mut() {
-                // They are written; who applies the fact needs to know where, and no more.
-                let (bytes, assigned_id) = (std::mem::take(&mut payload.bytes), payload.assigned_id);
-                self.recent.keep(payload.location, Body { bytes, assigned_id });
-            }
+            self.remember(fact);
             let gone = self.path_to_go(fact);
             self.state.apply(fact);
             self.note(fact);
@@ -388,8 +388,33 @@ impl Core {
         for effect in outcome.effects.drain(..) {
             self.route(effect, plain);
         }
+        // Not before: what is removed by being sent takes its payload along.
+        for location in self.gone.drain(..) {
+            self.recent.forget(location);
+        }
         self.outcome = outcome;
         Ok(())
+    }
+
+    /// Keeps the payloads at hand that a fact brings, and notes those that go with it, before it is applied.
+    fn remember(&mut self, fact: &mut Fact) {
+        match fact {
+            Fact::Enqueued { payload, .. } | Fact::Scheduled { payload, .. } => {
+                self.recent.keep(payload.location, Owners::One, take_body(payload));
+            }
+            Fact::Published { payload, .. } => {
+                self.recent.keep(payload.location, Owners::Several, take_body(payload));
+            }
+            Fact::Removed { mailbox, sequence, .. } | Fact::Taken { mailbox, sequence, .. } => {
+                self.gone.extend(self.state.location(*mailbox, *sequence));
+            }
+            Fact::Relayed { mailbox, sequence, copies, .. } if copies.len() > 1 => {
+                if let Some(location) = self.state.location(*mailbox, *sequence) {
+                    self.recent.share(location);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Keeps the shard's own books about what happened.
@@ -460,6 +485,11 @@ struct Asker {
     tag: Tag,
     /// Whether being told "accepted" is enough.
     plain: bool,
+}
+
+/// The bytes of a payload that was written: who applies its fact needs to know where, and no more.
+fn take_body(payload: &mut Payload) -> Body {
+    Body { bytes: std::mem::take(&mut payload.bytes), assigned_id: payload.assigned_id }
 }
 
 /// The receivers that stopped waiting for a session without getting one.

@@ -9,7 +9,7 @@ use crate::journal::image::{self, Image};
 use crate::journal::record;
 use crate::shard::faults::{DELAY_MAX, FAULTS_MAX, LASTS_MAX, STALL_MAX};
 use crate::shard::peer::PeerId;
-use crate::shard::recent::Body;
+use crate::shard::recent::{Body, Owners};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Core {
         for (old, body) in payloads {
             let written = record::write_payload(&body.bytes, body.assigned_id, &mut self.writer)?;
             self.writer.wrote(written);
-            self.recent.keep(written.location, body);
+            self.recent.keep(written.location, Owners::Several, body);
             places.insert(old, written.location);
         }
         for part in &mut parts {
