@@ -8,32 +8,29 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
 
-use crate::id::{LockToken, MailboxId, ReceiverId, Sequence, TransactionId};
+use crate::id::{LockToken, MailboxId, Sequence, TransactionId};
 use crate::store::Handle;
 use crate::store::slab::{Slab, Slot};
 use crate::time::{Span, Timestamp};
 
-/// One lock.
+/// One lock: as much as the processor fetches from memory at once.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 pub(crate) struct Lock {
     pub(crate) token: LockToken,
     pub(crate) mailbox: MailboxId,
     pub(crate) sequence: Sequence,
-    /// The locked message.
+    /// The locked message; none if the slot is free.
     pub(crate) message: Handle,
     pub(crate) since: Timestamp,
     pub(crate) until: Timestamp,
     /// The session it lives and dies with.
     pub(crate) session: Handle,
-    pub(crate) receiver: Option<ReceiverId>,
-    /// The open transaction that will settle it.
-    pub(crate) transaction: Option<TransactionId>,
-    /// The list it is in.
-    duration: Span,
     prev: Handle,
     next: Handle,
-    free: bool,
 }
+
+const _: () = assert!(size_of::<Lock>() == 64, "a lock is 64 bytes");
 
 impl Lock {
     pub(crate) fn new(token: LockToken, mailbox: MailboxId, sequence: Sequence, message: Handle) -> Lock {
@@ -45,24 +42,25 @@ impl Lock {
             since: Timestamp(0),
             until: Timestamp::NEVER,
             session: Handle::NONE,
-            receiver: None,
-            transaction: None,
-            duration: Span(0),
             prev: Handle::NONE,
             next: Handle::NONE,
-            free: false,
         }
+    }
+
+    /// How long it lasts, which says in which list it is.
+    fn duration(&self) -> Span {
+        self.until.since(self.since)
     }
 }
 
 impl Slot for Lock {
     fn freed(next: Handle) -> Self {
         let nothing = Lock::new(LockToken(0), MailboxId(0), Sequence(0), Handle::NONE);
-        Lock { next, free: true, ..nothing }
+        Lock { next, ..nothing }
     }
 
     fn next_free(&self) -> Option<Handle> {
-        self.free.then_some(self.next)
+        (!self.message.is_some()).then_some(self.next)
     }
 }
 
@@ -72,6 +70,8 @@ pub(crate) struct LockTable {
     locks: Slab<Lock>,
     by_token: HashTable<Handle>,
     lists: BTreeMap<Span, Ends>,
+    /// Locks that an open transaction will settle. Most namespaces have none.
+    enlisted: BTreeMap<LockToken, TransactionId>,
 }
 
 /// The first and the last lock of a list.
@@ -95,8 +95,24 @@ impl LockTable {
         self.locks.get(handle)
     }
 
-    pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut Lock> {
-        self.locks.get_mut(handle)
+    /// The open transaction that will settle a lock.
+    pub(crate) fn transaction(&self, lock: &Lock) -> Option<TransactionId> {
+        if self.enlisted.is_empty() {
+            return None;
+        }
+        self.enlisted.get(&lock.token).copied()
+    }
+
+    /// Notes which transaction will settle a lock, if there is such a lock.
+    pub(crate) fn enlist(&mut self, token: LockToken, transaction: Option<TransactionId>) {
+        match transaction {
+            Some(transaction) if self.handle(token).is_some() => {
+                self.enlisted.insert(token, transaction);
+            }
+            _ => {
+                self.enlisted.remove(&token);
+            }
+        }
     }
 
     /// The lock with this token.
@@ -127,6 +143,9 @@ impl LockTable {
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<LockToken> {
         self.unwatch(handle);
         let token = self.locks.remove(handle)?.token;
+        if !self.enlisted.is_empty() {
+            self.enlisted.remove(&token);
+        }
         if let Ok(entry) = self.by_token.find_entry(hash(token), |found| *found == handle) {
             entry.remove();
         }
@@ -159,8 +178,8 @@ impl LockTable {
     /// Appends to the list of its duration. Times that run backwards, which only a restored or a damaged
     /// state has, are put in order all the same.
     fn watch(&mut self, handle: Handle) {
-        let Some(&Lock { since, until, .. }) = self.locks.get(handle) else { return };
-        let duration = until.since(since);
+        let Some(lock) = self.locks.get(handle) else { return };
+        let (duration, until) = (lock.duration(), lock.until);
         let ends = self.lists.entry(duration).or_insert(Ends { first: Handle::NONE, last: Handle::NONE });
         let mut after = ends.last;
         while let Some(earlier) = self.locks.get(after).filter(|earlier| earlier.until > until) {
@@ -175,7 +194,6 @@ impl LockTable {
             None => ends.last = handle,
         }
         if let Some(lock) = self.locks.get_mut(handle) {
-            lock.duration = duration;
             lock.prev = after;
             lock.next = before;
         }
@@ -186,7 +204,7 @@ impl LockTable {
         if lock.session.is_some() {
             return;
         }
-        let (duration, prev, next) = (lock.duration, lock.prev, lock.next);
+        let (duration, prev, next) = (lock.duration(), lock.prev, lock.next);
         let Some(ends) = self.lists.get_mut(&duration) else { return };
         match self.locks.get_mut(prev) {
             Some(earlier) => earlier.next = next,
@@ -223,6 +241,29 @@ mod tests {
             3 => any::<prop::sample::Index>().prop_map(Step::Remove),
             2 => (0u64..50).prop_map(Step::Wait),
         ]
+    }
+
+    #[test]
+    fn a_lock_is_part_of_a_transaction_until_it_is_gone_or_released() {
+        let mut table = LockTable::default();
+        let [first, second, unknown] = [1, 2, 3].map(LockToken);
+        let insert = |table: &mut LockTable, token| {
+            table.insert(Lock::new(token, MailboxId(0), Sequence(1), Handle(0)))
+        };
+        let handle = insert(&mut table, first);
+        insert(&mut table, second);
+        for token in [first, second, unknown] {
+            table.enlist(token, Some(TransactionId(9)));
+        }
+        let of = |table: &LockTable, token| table.find(token).and_then(|lock| table.transaction(lock));
+        assert_eq!([first, second].map(|token| of(&table, token)), [Some(TransactionId(9)); 2]);
+        table.enlist(second, None);
+        table.remove(handle);
+        for token in [first, unknown] {
+            insert(&mut table, token);
+        }
+        assert_eq!([first, second, unknown].map(|token| of(&table, token)), [None; 3]);
+        assert!(table.enlisted.is_empty());
     }
 
     proptest! {

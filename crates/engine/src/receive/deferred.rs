@@ -33,13 +33,10 @@ impl State {
         for &sequence in sequences {
             let record = self.deferred(now, id, sequence)?;
             let session_until = self.check_session(now, record, receiver)?;
-            let mut delivery = self.delivery_of(record);
-            match mode {
+            let lock = match mode {
                 ReceiveMode::PeekLock => {
                     let until = session_until.unwrap_or_else(|| now.after(duration));
                     let token = LockToken(draft.make(self, Purpose::Lock));
-                    delivery.token = Some(token);
-                    delivery.locked_until = Some(until);
                     let (mailbox, at, receiver) = (id, now, None);
                     outcome.facts.push(Fact::Locked {
                         mailbox,
@@ -50,13 +47,15 @@ impl State {
                         receiver,
                         rescue,
                     });
+                    Some((token, until))
                 }
                 ReceiveMode::ReceiveAndDelete => {
                     let (mailbox, at, receiver) = (id, now, None);
                     outcome.facts.push(Fact::Taken { mailbox, sequence, at, receiver, rescue });
+                    None
                 }
-            }
-            messages.push(delivery);
+            };
+            messages.push(self.delivery_under(record, lock));
         }
         outcome.effects.push(Effect::Reply { request, reply: Reply::Received { messages } });
         Ok(())

@@ -163,8 +163,7 @@ impl State {
         let Some(receiver) = self.receivers.get(&id) else { return };
         let (mailbox, sequence) = (record.mailbox, record.sequence);
         let held = self.sessions.get(receiver.session).and_then(|session| session.lock);
-        let mut delivery = self.delivery_of(record);
-        match receiver.mode {
+        let lock = match receiver.mode {
             ReceiveMode::PeekLock => {
                 let until = match (held, self.mailboxes.get(&mailbox)) {
                     (Some(lock), _) => lock.until,
@@ -172,8 +171,6 @@ impl State {
                     (None, None) => return,
                 };
                 let token = LockToken(Draft::default().make(self, Purpose::Lock));
-                delivery.token = Some(token);
-                delivery.locked_until = Some(until);
                 let receiver = Some(id);
                 outcome.facts.push(Fact::Locked {
                     mailbox,
@@ -184,16 +181,24 @@ impl State {
                     receiver,
                     rescue,
                 });
+                Some((token, until))
             }
             ReceiveMode::ReceiveAndDelete => {
                 outcome.facts.push(Fact::Taken { mailbox, sequence, at: now, receiver: Some(id), rescue });
+                None
             }
-        }
-        outcome.effects.push(Effect::Deliver { receiver: id, delivery });
+        };
+        outcome.effects.push(Effect::Deliver { receiver: id, delivery: self.delivery_under(record, lock) });
     }
 
     /// Everything the front writes around a payload, but for the lock: who holds that is the holder's to know.
     pub(crate) fn delivery_of(&self, record: &Record) -> Delivery {
+        self.delivery_under(record, None)
+    }
+
+    /// The same, with the lock.
+    #[inline]
+    pub(crate) fn delivery_under(&self, record: &Record, lock: Option<(LockToken, Timestamp)>) -> Delivery {
         let extra = self.extras.get(record.extra);
         let scheduled = record.place() == Place::Scheduled;
         Delivery {
@@ -213,8 +218,8 @@ impl State {
             time_to_live: extra.map_or(Span::FOREVER, |extra| extra.time_to_live),
             expires: extra.map_or(Timestamp::NEVER, |extra| extra.expires),
             scheduled_for: extra.map(|extra| extra.due).filter(|_| scheduled),
-            token: None,
-            locked_until: None,
+            token: lock.map(|(token, _)| token),
+            locked_until: lock.map(|(_, until)| until),
             session: extra
                 .and_then(|extra| self.sessions.get(extra.session))
                 .map(|session| session.name.clone()),

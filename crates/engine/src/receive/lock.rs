@@ -28,7 +28,7 @@ impl State {
         self.pull(handle, &record, place)?;
         let (_, _, session) = self.expiry_of(&record);
         let mut lock = Lock::new(token, mailbox, sequence, handle);
-        (lock.since, lock.until, lock.session, lock.receiver) = (at, until, session, receiver);
+        (lock.since, lock.until, lock.session) = (at, until, session);
         let lock = self.locks.insert(lock);
         self.stand_locked(handle, place, lock)?;
         if let Some(receiver) = receiver {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::command::{Settle, Settlement};
 use crate::effect::{Effect, Outcome, Reply};
 use crate::fact::{DeadLetterCause, Fact, RemovalCause, ReturnCause};
-use crate::id::{LockToken, MailboxId};
+use crate::id::{LockToken, MailboxId, Sequence};
 use crate::lock::Lock;
 use crate::message::Overlay;
 use crate::refusal::{Countable, Refusal};
@@ -37,10 +37,18 @@ impl State {
         settle: &Settle,
         outcome: &mut Outcome,
     ) -> Result<(), Refusal> {
-        self.check_tokens(&settle.tokens)?;
+        self.check_token_count(&settle.tokens)?;
+        let mut last = Sequence(0);
         for token in &settle.tokens {
             let lock = self.held(now, settle.mailbox, *token)?;
-            if let Some(transaction) = lock.transaction
+            // Messages are settled in nearly the order of their numbers: while those grow, no lock is named twice.
+            if lock.sequence > last {
+                last = lock.sequence;
+            } else if last != Sequence(u64::MAX) {
+                check_named_once(&settle.tokens)?;
+                last = Sequence(u64::MAX);
+            }
+            if let Some(transaction) = self.locks.transaction(lock)
                 && settle.transaction != Some(transaction)
             {
                 return Err(Refusal::LockEnlisted { token: *token, transaction });
@@ -118,7 +126,13 @@ impl State {
         }
     }
 
+    /// Checks that locks are named, not too many, and none twice.
     pub(crate) fn check_tokens(&self, tokens: &[LockToken]) -> Result<(), Refusal> {
+        self.check_token_count(tokens)?;
+        check_named_once(tokens)
+    }
+
+    fn check_token_count(&self, tokens: &[LockToken]) -> Result<(), Refusal> {
         let limit = self.limits.numbers_per_request_max;
         if tokens.is_empty() || tokens.len() > limit {
             return Err(Refusal::RequestSize {
@@ -126,15 +140,6 @@ impl State {
                 count: u64::try_from(tokens.len()).unwrap_or(u64::MAX),
                 limit: u64::try_from(limit).unwrap_or(u64::MAX),
             });
-        }
-        if tokens.len() > 1 {
-            let mut sorted: SmallVec<[LockToken; 16]> = tokens.into();
-            sorted.sort_unstable();
-            if let Some([token, _]) =
-                sorted.windows(2).find(|pair| matches!(pair, [left, right] if left == right))
-            {
-                return Err(Refusal::LockLost { token: *token });
-            }
         }
         Ok(())
     }
@@ -156,4 +161,16 @@ impl State {
         let end = text.char_indices().nth(self.limits.reason_chars_max).map_or(text.len(), |(end, _)| end);
         text.get(..end)
     }
+}
+
+fn check_named_once(tokens: &[LockToken]) -> Result<(), Refusal> {
+    if tokens.len() > 1 {
+        let mut sorted: SmallVec<[LockToken; 16]> = tokens.into();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).find(|pair| matches!(pair, [left, right] if left == right));
+        if let Some([token, _]) = twice {
+            return Err(Refusal::LockLost { token: *token });
+        }
+    }
+    Ok(())
 }

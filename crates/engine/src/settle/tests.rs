@@ -141,6 +141,9 @@ fn several_are_settled_together_or_not_at_all() {
     let cases = [
         (mailbox, smallvec![token(0), unknown], lost(unknown)),
         (mailbox, smallvec![token(0), token(0)], lost(token(0))),
+        (mailbox, smallvec![token(0), token(1), token(2), token(1)], lost(token(1))),
+        (mailbox, smallvec![token(2), token(0), token(2)], lost(token(2))),
+        (mailbox, smallvec![token(1), token(0), token(2), token(2)], lost(token(2))),
         (mailbox, smallvec![], size),
         (trial.mailbox("other"), smallvec![token(0)], lost(token(0))),
         (mailbox, smallvec![token(2), token(0)], Ok(Reply::Done)),

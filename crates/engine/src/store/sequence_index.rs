@@ -68,7 +68,7 @@ impl SequenceIndex {
             }
             Some(number) => {
                 while self.row.len() <= number {
-                    self.row.push_back(Page::Sparse(Vec::new()));
+                    self.row.push_back(self.next_page());
                 }
                 self.row.get_mut(number).is_some_and(|page| page.insert(offset(sequence), handle))
             }
@@ -104,6 +104,14 @@ impl SequenceIndex {
 
     fn page_number(&self, sequence: Sequence) -> Option<usize> {
         (sequence.0 / PAGE).checked_sub(self.base).and_then(|number| usize::try_from(number).ok())
+    }
+
+    /// An empty page for the end of the row: one that follows many messages will have many.
+    fn next_page(&self) -> Page {
+        match self.row.back() {
+            Some(Page::Dense { .. }) => Page::dense(&[]),
+            Some(Page::Sparse(_)) | None => Page::Sparse(Vec::new()),
+        }
     }
 
     /// Keeps the row no longer than what lies in it deserves.

@@ -119,7 +119,7 @@ impl State {
 
     fn check_not_enlisted(&self, settle: &Settle) -> Result<(), Refusal> {
         for token in &settle.tokens {
-            if let Some(transaction) = self.locks.find(*token).and_then(|lock| lock.transaction) {
+            if let Some(transaction) = self.locks.find(*token).and_then(|lock| self.locks.transaction(lock)) {
                 return Err(Refusal::LockEnlisted { token: *token, transaction });
             }
         }
@@ -221,10 +221,7 @@ impl State {
     /// Notes on locks which transaction will settle them. A lock that is gone needs no note.
     fn mark_locks(&mut self, settle: &Settle, transaction: Option<TransactionId>) {
         for token in &settle.tokens {
-            let lock = self.locks.handle(*token).and_then(|handle| self.locks.get_mut(handle));
-            if let Some(lock) = lock {
-                lock.transaction = transaction;
-            }
+            self.locks.enlist(*token, transaction);
         }
     }
 }
