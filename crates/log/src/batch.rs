@@ -122,7 +122,11 @@ impl Batch {
             return Err(BatchError::RecordTooLarge { bytes, limit: self.limits.record_bytes });
         }
         let location = self.here();
-        record::encode(&mut self.buffer, location, kind, fixed, payload);
+        let start = self.bytes();
+        let sum = record::encode(&mut self.buffer, location, kind, fixed, payload);
+        let end = start.saturating_add(record::HEADER_BYTES).saturating_add(bytes);
+        let records = self.buffer.get(self.lead..).unwrap_or_default();
+        self.checksum.take_in(records.get(..end).unwrap_or_default(), start, sum);
         self.count = self.count.checked_add(1).expect("a batch of a few megabytes holds fewer records");
         Ok(location)
     }

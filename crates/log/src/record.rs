@@ -78,7 +78,17 @@ pub(crate) fn encoded_bytes(fixed: usize, payload: usize) -> usize {
     round_up(HEADER_BYTES.saturating_add(fixed).saturating_add(payload), ALIGNMENT)
 }
 
-/// Appends a record to `buffer`, where it will lie at `location`.
+/// A record's checksum, and what it was computed behind: that of its location.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sum {
+    pub(crate) place: u32,
+    pub(crate) checksum: u32,
+}
+
+/// Where the bytes begin that a record's checksum is over.
+pub(crate) const SUMMED_FROM: usize = 4;
+
+/// Appends a record to `buffer`, where it will lie at `location`, and says its checksum.
 ///
 /// The caller has checked the sizes against its limits; they fit their fields.
 pub(crate) fn encode(
@@ -87,7 +97,7 @@ pub(crate) fn encode(
     kind: u8,
     fixed: &[u8],
     payload_parts: &[&[u8]],
-) {
+) -> Sum {
     let start = buffer.len();
     let payload: usize = payload_parts.iter().map(|part| part.len()).sum();
     let length = u32::try_from(fixed.len() + payload).expect("the batch limits records to far below 4 GiB");
@@ -101,9 +111,10 @@ pub(crate) fn encode(
         buffer.extend_from_slice(part);
     }
     let record = buffer.get_mut(start..).expect("the record was just appended");
-    let checksum = checksum(location, record);
-    put(record, 0, &checksum.to_le_bytes());
+    let sum = sum(location, record);
+    put(record, 0, &sum.checksum.to_le_bytes());
     buffer.resize(round_up(buffer.len(), ALIGNMENT), 0);
+    sum
 }
 
 /// The length of a record after its header, as its header says.
@@ -123,7 +134,7 @@ pub(crate) fn decode(location: Location, bytes: &[u8]) -> Result<(RecordView<'_>
     };
     let end = usize::try_from(length).map_or(usize::MAX, |length| HEADER_BYTES.saturating_add(length));
     let record = bytes.get(..end).ok_or(short(end))?;
-    let computed = checksum(location, record);
+    let computed = sum(location, record).checksum;
     if found != computed {
         return Err(RecordError::Checksum { found, computed });
     }
@@ -136,9 +147,10 @@ pub(crate) fn decode(location: Location, bytes: &[u8]) -> Result<(RecordView<'_>
     Ok((RecordView { location, kind, fixed: fixed_part, payload }, round_up(end, ALIGNMENT)))
 }
 
-fn checksum(location: Location, record: &[u8]) -> u32 {
+fn sum(location: Location, record: &[u8]) -> Sum {
     let place = crc32c::crc32c(&location.raw().to_le_bytes());
-    crc32c::crc32c_append(place, record.get(4..).unwrap_or_default())
+    let checksum = crc32c::crc32c_append(place, record.get(SUMMED_FROM..).unwrap_or_default());
+    Sum { place, checksum }
 }
 
 #[cfg(test)]
