@@ -267,13 +267,13 @@ mod tests {
     fn what_comes_after_all_was_given_up_is_found_as_before() {
         let mut recent = Recent::default();
         for place in 0..100 {
-            recent.keep(Location(place), body(10));
+            recent.keep(Location(place), Owners::One, body(10));
         }
         assert!(recent.find(Location(60)).is_some());
         recent.clear();
         assert_eq!((recent.find(Location(99)), recent.bytes()), (None, 0));
         for place in 100..200 {
-            recent.keep(Location(place), body(10));
+            recent.keep(Location(place), Owners::One, body(10));
         }
         assert!((100..200).all(|place| recent.find(Location(place)).is_some()));
         assert_eq!(recent.find(Location(99)), None);
