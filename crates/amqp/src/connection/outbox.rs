@@ -7,6 +7,8 @@
 use bytes::{Bytes, BytesMut};
 
 /// Payloads from this size on are not copied: the copy would cost more than another slice in a vectored write.
+/// For a kilobyte it costs less: whoever reads it first waits for its memory, and the system then finds it at hand. Sent
+/// as slices, such messages took a few per cent more of the server's CPU.
 pub(super) const COPY_BYTES_BELOW: usize = 4096;
 
 /// The size of the first buffer. Each that is filled before the output is taken makes the next twice as large, so a busy
