@@ -41,9 +41,11 @@ impl State {
                 .is_some_and(|record| (record.location, record.size) == (cold.location, cold.size))
         };
         // A state made from a snapshot has messages in the list that were beside it when this was
-        // decided, because they had come back from a receiver. They stay, beside it again.
+        // decided, because they had come back from a receiver. They stay, beside it again. And what came back to the
+        // front of the list then may have found one of those in front of it now, and lie beside the list itself.
         let lane = self.mailboxes.get(&id)?.lanes.lane(level)?;
-        let mut expected = handles.iter().peekable();
+        let listed = |handle: &&Handle| !lane.is_beside(&self.records, **handle);
+        let mut expected = handles.iter().filter(listed).peekable();
         let mut others: Vec<Handle> = Vec::new();
         for (handle, record) in lane.chillable(&self.records) {
             if record.key() > (last.eligible, last.sequence) {

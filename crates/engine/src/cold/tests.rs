@@ -150,6 +150,32 @@ fn a_snapshot_keeps_runs_and_what_came_back_of_them() {
 }
 
 #[test]
+fn what_a_snapshot_puts_into_another_place_of_the_lane_may_leave_memory_after_it() {
+    let mut trial = filled(5);
+    trial.attach("q", 1, 3);
+    let held = trial.receive();
+    trial.settle(&held[0], Settlement::Release).unwrap();
+    trial.settle(&held[1], Settlement::Release).unwrap();
+    trial.attach("q", 2, 1);
+    assert_eq!(trial.receive()[0].sequence, Sequence(1));
+    // The second lies beside the list now, which begins with the fourth. In a snapshot it is its first.
+    let mut restored = crate::State::new(trial.state.limits().clone());
+    for fact in trial.state.clone().freeze().facts() {
+        restored.apply(&fact);
+    }
+    let written = trial.written.len();
+    trial.settle(&held[2], Settlement::Release).unwrap();
+    let leaving = range(&trial, 3, 5);
+    chill(&mut trial, 1, leaving).unwrap();
+    for fact in &trial.written[written..] {
+        restored.apply(fact);
+    }
+    assert_eq!((restored.misfits(), restored.audit()), (0, Vec::new()));
+    let mailbox = trial.mailbox("q");
+    assert_eq!(restored.counts(mailbox), trial.state.counts(mailbox));
+}
+
+#[test]
 fn a_payload_moves_only_if_it_is_still_where_it_was() {
     let mut trial = filled(2);
     let (mailbox, old) = (trial.mailbox("q"), record(&trial, 1).location);

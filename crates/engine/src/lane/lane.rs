@@ -148,7 +148,14 @@ impl Lane {
         self.list.iter(records)
     }
 
-    /// Replaces messages at the front of the list by a run, and puts `others` that stand among them beside
+    /// Whether a message has come back and lies beside the list.
+    pub(crate) fn is_beside(&self, records: &Slab<Record>, handle: Handle) -> bool {
+        records.get(handle).is_some_and(|record| {
+            record.place() == Place::Returned && self.returned.get(&record.key()) == Some(&handle)
+        })
+    }
+
+    /// Replaces messages at the front of the list, or beside it, by a run, and puts `others` that stand among them beside
     /// the list. The caller has checked that they are those of the run, and frees their records afterwards.
     pub(crate) fn chill(
         &mut self,
@@ -157,7 +164,10 @@ impl Lane {
         run: Run,
     ) {
         for handle in handles {
-            self.list.unlink(records, *handle);
+            match records.get(*handle).map(Record::key) {
+                Some(key) if self.is_beside(records, *handle) => drop(self.returned.remove(&key)),
+                _ => self.list.unlink(records, *handle),
+            }
         }
         for handle in others {
             self.list.unlink(records, *handle);
