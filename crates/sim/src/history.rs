@@ -64,6 +64,8 @@ pub enum What {
     Allow { link: LinkId, entity: EntityId, limit: u32 },
     /// The broker learned that a receiver is gone, or ended it.
     LinkEnded { link: LinkId },
+    /// A message was delivered whose bytes could not be read, so that nobody has seen it.
+    Unread,
     /// The broker learned that a connection is gone.
     Closed { peer: u32 },
     /// The broker died.

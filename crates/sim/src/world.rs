@@ -480,7 +480,10 @@ impl World {
                 heard.extend(self.answered(peer, tag, Outcome::Refused(reason(&refused))));
             }
             Event::Deliver { link, delivery, body } => {
-                let Some(seen) = self.see(&delivery, body.as_ref(), false) else { return heard };
+                let Some(seen) = self.see(&delivery, body.as_ref(), false) else {
+                    self.note(What::Unread);
+                    return heard;
+                };
                 let mode = mode_of(&seen);
                 self.cover_wish((peer, link.0));
                 self.note(What::Deliver { link: (peer, link.0), mode, seen: seen.clone() });

@@ -1,8 +1,8 @@
 //! S5: the delivery count grows by one for each failed delivery, and only then; past the maximum a
 //! message is dead-lettered, not before, and with the right reason.
 //!
-//! Deliveries to connections that ended before they were told are not in the history. Where one may
-//! have been, the count may be that much higher.
+//! Deliveries to connections that ended before they were told are not in the history, nor are those
+//! whose bytes the disk did not give. Where one may have been, the count may be that much higher.
 
 use super::Digest;
 use super::Fate;
@@ -37,7 +37,7 @@ pub(super) fn check(history: &History, digest: &Digest) -> Vec<String> {
     let mut broken = Vec::new();
     for (place, entry) in history.entries.iter().enumerate() {
         let seen = match &entry.what {
-            What::Crash | What::Closed { .. } | What::LinkEnded { .. } => {
+            What::Crash | What::Closed { .. } | What::LinkEnded { .. } | What::Unread => {
                 endings += 1;
                 continue;
             }
