@@ -166,6 +166,10 @@ impl Forge {
         self.add(What::LinkEnded { link: (link, link) });
     }
 
+    pub(crate) fn unread(&mut self) {
+        self.add(What::Unread);
+    }
+
     pub(crate) fn state_set(&mut self, session: &str, value: Option<u64>) {
         let call = Call::SetState { mailbox: MAIN, session: session.to_owned(), value };
         self.done(1, call, Outcome::Done);

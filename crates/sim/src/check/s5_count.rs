@@ -125,6 +125,19 @@ mod tests {
     }
 
     #[test]
+    fn a_delivery_that_nobody_could_read_explains_one_count_and_no_more() {
+        for (count, explained) in [(1, true), (2, false)] {
+            let mut forge = Forge::new();
+            forge.sent(1);
+            let target = forge.delivered(1, 0);
+            forge.settled(How::Release, target);
+            forge.unread();
+            forge.delivered(1, count);
+            if explained { forge.keeps("S5") } else { forge.breaks("S5") }
+        }
+    }
+
+    #[test]
     fn a_message_is_delivered_once_too_often() {
         let mut forge = Forge::new();
         forge.sent(1);
