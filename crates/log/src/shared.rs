@@ -56,6 +56,8 @@ struct Queue {
     buffers: Vec<Vec<u8>>,
     /// The commit thread waits for a batch: what is queued now is its, and must not grow.
     idle: bool,
+    /// How many wait for progress. To call for nobody costs as much as to wake somebody.
+    awaited: usize,
     stop: bool,
 }
 
@@ -122,8 +124,15 @@ impl Shared {
 
     /// Queues a batch for the commit thread.
     pub(crate) fn push(&self, batch: Batch) {
-        lock(&self.queue).waiting.push_back(batch);
-        self.work.notify_one();
+        let idle = {
+            let mut queue = lock(&self.queue);
+            queue.waiting.push_back(batch);
+            queue.idle
+        };
+        // If it is not, it looks into the queue before it waits.
+        if idle {
+            self.work.notify_one();
+        }
     }
 
     /// Commits a batch here and now if the commit thread has nothing to do, else queues it.
@@ -229,8 +238,9 @@ impl Shared {
             (self.notify)(Notice::Durable(position));
         }
         // Waiters check under the queue's lock; taking it here means none misses the signal.
-        drop(lock(&self.queue));
-        self.progress.notify_all();
+        if lock(&self.queue).awaited > 0 {
+            self.progress.notify_all();
+        }
     }
 
     /// Stops the log for good, and says so once.
@@ -256,7 +266,9 @@ impl Shared {
             if let Some(failure) = self.failure() {
                 return Err(failure.clone());
             }
+            queue.awaited = queue.awaited.saturating_add(1);
             queue = self.progress.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.awaited = queue.awaited.saturating_sub(1);
         }
     }
 

@@ -166,7 +166,7 @@ impl Caller {
             Some(patience) => timeout(patience, pushed).await.map_err(|_| Unanswered::Busy)?,
             None => pushed.await,
         };
-        pushed.map_err(Unanswered::from)
+        pushed.map(drop).map_err(Unanswered::from)
     }
 
     fn unanswered(&self) -> Unanswered {

@@ -128,7 +128,7 @@ pub(crate) fn connect(broker: &Broker, outlet: Arc<dyn Outlet>) -> Connection {
 pub(crate) fn push(connection: &Connection, mut batch: Vec<Request>) {
     loop {
         match connection.try_push(batch, None) {
-            Ok(()) => return,
+            Ok(_) => return,
             Err(NotTaken::Full(back)) => {
                 batch = back;
                 std::thread::sleep(Duration::from_micros(100));

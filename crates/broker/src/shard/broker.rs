@@ -54,6 +54,15 @@ pub enum NotTaken {
     Stopped(Stopped),
 }
 
+/// What became of requests that the shard took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handed {
+    /// It will see to them.
+    Over,
+    /// They were carried out on the spot, and their answers given, but for those that take longer.
+    Done,
+}
+
 impl Broker {
     /// Opens the data on `disk`, recovering what is there, and starts to work.
     pub fn open(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> Result<Broker, OpenError> {
@@ -145,12 +154,12 @@ impl Connection {
 
     /// Hands requests to the shard, in order. If there is no room the batch comes back, and `waker` is
     /// called when there may be. If they are few and the shard has nothing to do, they are carried out here and now.
-    pub fn try_push(&self, batch: Vec<Request>, waker: Option<&Waker>) -> Result<(), NotTaken> {
+    pub fn try_push(&self, batch: Vec<Request>, waker: Option<&Waker>) -> Result<Handed, NotTaken> {
         match self.helm.inbox.push(self.id, batch, waker, || (self.helm.clock)()) {
-            Ok(Pushed::Taken) => Ok(()),
+            Ok(Pushed::Taken) => Ok(Handed::Over),
             Ok(Pushed::Asleep) => {
                 self.helm.take_over();
-                Ok(())
+                Ok(Handed::Done)
             }
             Err(Rejected::Closed(reason)) => Err(NotTaken::Stopped(Stopped { reason })),
             Err(Rejected::Full(batch)) => Err(NotTaken::Full(batch)),
@@ -187,12 +196,12 @@ pub struct Push<'a> {
 }
 
 impl Future for Push<'_> {
-    type Output = Result<(), Stopped>;
+    type Output = Result<Handed, Stopped>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(batch) = self.batch.take() else { return Poll::Ready(Ok(())) };
+        let Some(batch) = self.batch.take() else { return Poll::Ready(Ok(Handed::Over)) };
         match self.connection.try_push(batch, Some(context.waker())) {
-            Ok(()) => Poll::Ready(Ok(())),
+            Ok(handed) => Poll::Ready(Ok(handed)),
             Err(NotTaken::Stopped(stopped)) => Poll::Ready(Err(stopped)),
             Err(NotTaken::Full(batch)) => {
                 self.batch = Some(batch);

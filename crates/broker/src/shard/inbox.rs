@@ -151,13 +151,9 @@ impl Inbox {
                 waiting.thread = Thread::Replaced(sleep, peer);
                 return Ok(Pushed::Asleep);
             }
-            Thread::Replaced(..) => {}
-            Thread::Awake | Thread::Waits | Thread::Sleeps(_) => {
-                drop(waiting);
-                if was_empty {
-                    self.changed.notify_one();
-                }
-            }
+            Thread::Sleeps(_) if was_empty => self.wake(waiting),
+            // It looks before it sleeps, was woken before, or has enough to do.
+            Thread::Awake | Thread::Waits | Thread::Sleeps(_) | Thread::Replaced(..) => {}
         }
         Ok(Pushed::Taken)
     }
@@ -189,8 +185,7 @@ impl Inbox {
             return Err(Arc::clone(reason));
         }
         waiting.items.push(peer, item);
-        drop(waiting);
-        self.changed.notify_one();
+        self.wake(waiting);
         Ok(())
     }
 
@@ -198,23 +193,31 @@ impl Inbox {
     pub(super) fn log_has_news(&self) {
         let mut waiting = self.lock();
         waiting.log = true;
-        let heard = matches!(waiting.thread, Thread::Replaced(..));
-        drop(waiting);
-        if !heard {
-            self.changed.notify_one();
-        }
+        self.wake(waiting);
     }
 
     /// Notes that something beside the shard was finished.
     pub(super) fn chore_is_done(&self) {
-        self.lock().chore = true;
-        self.changed.notify_one();
+        let mut waiting = self.lock();
+        waiting.chore = true;
+        self.wake(waiting);
     }
 
     /// Asks the shard to stop.
     pub(super) fn stop(&self) {
-        self.lock().stop = true;
-        self.changed.notify_one();
+        let mut waiting = self.lock();
+        waiting.stop = true;
+        self.wake(waiting);
+    }
+
+    /// Wakes the thread if it sleeps, after something has changed. If it is awake it looks before it sleeps, and whoever runs
+    /// the shard in its place looks before it is done: to call for nobody costs as much as to wake somebody.
+    fn wake(&self, waiting: MutexGuard<'_, Waiting>) {
+        let asleep = matches!(waiting.thread, Thread::Waits | Thread::Sleeps(_));
+        drop(waiting);
+        if asleep {
+            self.changed.notify_one();
+        }
     }
 
     /// Takes nothing more.

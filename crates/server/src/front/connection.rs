@@ -18,7 +18,7 @@ use tokio::time::{sleep_until, timeout};
 use tracing::{Instrument, debug, info_span};
 use vorrang_amqp::connection::{Millis, Received};
 use vorrang_broker::api::{Event, Outlet};
-use vorrang_broker::shard::{Connection, Stopped};
+use vorrang_broker::shard::{Connection, Handed, Stopped};
 use vorrang_engine::Timestamp;
 
 use super::door::{Door, Now, Shared};
@@ -160,8 +160,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
 
     /// Handles events, hands over requests and writes output until nothing is left to do.
     async fn settle_down(&mut self) -> io::Result<()> {
+        let mut done_here = false;
         loop {
             let now = self.now();
+            let answering = std::mem::take(&mut done_here);
             let mut events = self.letterbox.take();
             let busy = !events.is_empty();
             for event in events.drain(..) {
@@ -179,10 +181,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             let asked = self.door.has_requests();
             if asked {
                 let requests = self.door.take_requests();
-                self.broker.push(requests).await.map_err(io::Error::other)?;
+                done_here = self.broker.push(requests).await.map_err(io::Error::other)? == Handed::Done;
             }
             let wrote = self.write_output().await?;
             if wrote {
+                if answering {
+                    give_way();
+                }
                 self.door.resume_output();
             }
             // Frames may be left because there was too much to do at once, or because a login had to be decided
@@ -323,6 +328,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
     fn now(&self) -> Now {
         now(self.started)
     }
+}
+
+/// Lets the peer go first that was just answered. What was carried out here may have brought something for other connections,
+/// and their tasks are next on this thread; a peer on the same machine has mostly been woken on this thread's processor, and
+/// would wait until all of them are served.
+fn give_way() {
+    std::thread::yield_now();
 }
 
 /// Writes as much of the pieces as the system takes at once. The slices are listed anew in each attempt: a list that is

@@ -44,7 +44,7 @@ impl Feed {
             connection.become_principal(Arc::new(Principal::operator()))?;
             let watch = Request { tag: Tag(0), operation: Operation::Watch };
             match connection.try_push(vec![watch], None) {
-                Ok(()) => *watching = Some(connection),
+                Ok(_) => *watching = Some(connection),
                 Err(NotTaken::Stopped(stopped)) => return Err(stopped),
                 // The next listener tries again; so may this one.
                 Err(NotTaken::Full(_)) => {
