@@ -7,8 +7,9 @@
 //! With another allocator both do nothing. This is the one crate with a foreign function in it: the allocator has no
 //! other door. Everything it is told is a number.
 
-/// Bytes kept at the end of a heap before they are given back. Some buffers of a connection, which come and go.
-const KEPT_BYTES: i32 = 256 << 10;
+/// Bytes kept at the end of a heap before they are given back: some buffers of connections, which come and go. To give memory
+/// back, every processor is told to forget where it was, and to get it again is a page fault for every four kilobytes.
+const KEPT_BYTES: i32 = 2 << 20;
 /// From so many bytes on, memory is asked of the system for each use and given back after it. More than a buffer of a
 /// connection, which would be paid for with a page fault for every four kilobytes.
 const APART_BYTES: i32 = 1 << 20;
