@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use vorrang_broker::access::{Principal, Scope, Token, token};
 use vorrang_broker::api::{Acceptance, Answer, Event, Link, Operation, Outlet, Purpose, Request, Tag};
-use vorrang_broker::shard::{Broker, Connection, Opaque, Schedule, Settings};
+use vorrang_broker::shard::{Broker, Connection, Handed, Opaque, Schedule, Settings};
 use vorrang_engine::command::ReceiveMode;
 use vorrang_engine::entity::authorization::{AuthorizationRule, Rights, Secret};
 use vorrang_engine::entity::{self, EntityName, EntityPath, Setting};
@@ -46,10 +46,10 @@ impl Client {
         Client { connection, events, tag: 0 }
     }
 
-    fn ask(&mut self, operation: Operation) {
+    fn ask(&mut self, operation: Operation) -> Handed {
         self.tag += 1;
         let request = Request { tag: Tag(self.tag), operation };
-        self.connection.try_push(vec![request], None).map_err(|error| format!("{error:?}")).unwrap();
+        self.connection.try_push(vec![request], None).map_err(|error| format!("{error:?}")).unwrap()
     }
 
     /// Waits for the first event that `wanted` takes.
@@ -95,7 +95,7 @@ fn create(client: &mut Client, settings: Vec<Setting>) -> vorrang_broker::api::F
     })
 }
 
-fn send(client: &mut Client, entity: vorrang_engine::EntityId, text: &str) {
+fn send(client: &mut Client, entity: vorrang_engine::EntityId, text: &str) -> Handed {
     let payload = Bytes::copy_from_slice(text.as_bytes());
     client.ask(Operation::Send {
         entity,
@@ -103,7 +103,7 @@ fn send(client: &mut Client, entity: vorrang_engine::EntityId, text: &str) {
         transaction: None,
         messages: smallvec![Incoming::new(payload, Arc::new(MapMessage::new()))],
         acceptance: Acceptance::Plain,
-    });
+    })
 }
 
 fn receive(client: &mut Client, link: u32, found: &vorrang_broker::api::Found) -> Event {
@@ -137,9 +137,10 @@ fn a_shard_that_sleeps_is_run_by_who_brings_it_something() {
     // How soon the thread sleeps again is its own affair; once it does, the answer is there when the push returns.
     let mut sent = 0;
     loop {
-        send(&mut client, queue.entity, "one");
+        let handed = send(&mut client, queue.entity, "one");
         sent += 1;
-        if let Ok(batch) = client.events.try_recv() {
+        if handed == Handed::Done {
+            let batch = client.events.try_recv().expect("what was carried out is answered");
             assert!(batch.into_iter().any(|event| accepted(event).is_some()));
             break;
         }
