@@ -1,7 +1,7 @@
 """The metrics text as Prometheus' own tools read it, after a queue with awkward names has been used."""
 
 import math
-import shutil
+import os
 import subprocess
 import urllib.parse
 
@@ -113,9 +113,8 @@ def test_labels_come_from_bounded_sets(families):
     assert all(len(names) <= 17 for names in classes.values())
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_promtool_has_nothing_to_say(text):
     checked = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=20, check=False
+        [os.environ.get("VORRANG_PROMTOOL", "promtool"), "check", "metrics"], input=text, capture_output=True, text=True, timeout=20, check=False
     )
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")

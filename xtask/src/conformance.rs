@@ -8,6 +8,7 @@
 
 mod broker;
 mod client;
+mod promtool;
 mod tally;
 
 use std::path::PathBuf;
@@ -128,10 +129,12 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     for suite in &suites {
         suite.client.install()?;
     }
+    let metrics = suites.iter().any(|suite| suite.name == "api");
+    let tools = if metrics { find_tools()? } else { Vec::new() };
     let needs = |peer: Peer| suites.iter().any(|suite| suite.peer == peer);
     let engine = if needs(Peer::Engine) { build_engine()? } else { Vec::new() };
     let samples = if needs(Peer::Samples) { build_samples()? } else { Vec::new() };
-    let programs = Programs { broker: binary, engine, samples };
+    let programs = Programs { broker: binary, tools, engine, samples };
     let (next, total) = (Mutex::new(suites.into_iter()), Mutex::new(Tally::default()));
     thread::scope(|scope| {
         let lane = || -> Result<()> {
@@ -163,6 +166,8 @@ fn taken<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What suites run against.
 struct Programs {
     broker: Option<PathBuf>,
+    /// What tests against the broker need beside it.
+    tools: Vec<Told>,
     engine: Vec<Told>,
     samples: Vec<Told>,
 }
@@ -183,7 +188,7 @@ fn run_suite(suite: &Suite, programs: &Programs, filter: Option<&str>) -> Result
         _ => bail!("what it runs against was not built"),
     };
     let told = match suite.peer {
-        Peer::Broker => &[][..],
+        Peer::Broker => &programs.tools,
         Peer::Engine => &programs.engine,
         Peer::Samples => &programs.samples,
     };
@@ -216,6 +221,10 @@ fn target_folder() -> PathBuf {
 fn build_broker() -> Result<PathBuf> {
     chore::run("build the broker", &mut cargo(&["build", "--release", "--locked", "--bin", "vorrang"]))?;
     Ok(target_folder().join("release/vorrang"))
+}
+
+fn find_tools() -> Result<Vec<Told>> {
+    Ok(vec![("VORRANG_PROMTOOL", promtool::ensure(&work_folder().join("promtool"))?)])
 }
 
 /// The programs that talk to other makes of AMQP.

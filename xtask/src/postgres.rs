@@ -24,7 +24,7 @@ pub(crate) fn ensure() -> Result<()> {
 }
 
 /// As root directly, else by `sudo` without asking for a password.
-fn privileged(program: &str, arguments: &[&str]) -> Command {
+pub(crate) fn privileged(program: &str, arguments: &[&str]) -> Command {
     let by_sudo = Path::new("/usr/bin/sudo").exists();
     let mut command = Command::new(if by_sudo { "sudo" } else { program });
     if by_sudo {
