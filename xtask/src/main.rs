@@ -9,6 +9,7 @@ mod bench;
 mod chore;
 mod conformance;
 mod fuzz;
+mod packages;
 mod postgres;
 mod test;
 mod tidy;

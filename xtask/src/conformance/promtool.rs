@@ -2,14 +2,11 @@
 //!
 //! Where it is missing, Debian's package is fetched and unpacked, not installed: installed, it would start a server.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::chore;
-use crate::postgres::privileged;
+use crate::packages;
 
 const PROGRAM: &str = "promtool";
 /// Debian's package that has it.
@@ -26,23 +23,7 @@ pub(super) fn ensure(folder: &Path) -> Result<PathBuf> {
     if let Some(program) = found() {
         return Ok(program);
     }
-    fetch(folder)
+    packages::unpack(PROGRAM, PACKAGE, folder)
         .and_then(|()| found().context("the package does not have it"))
         .with_context(|| format!("the tests need {PROGRAM}: install '{PACKAGE}', or have it in PATH"))
-}
-
-fn fetch(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    chore::run("look for new packages", &mut privileged("apt-get", &["update", "--quiet"]))?;
-    let mut download = Command::new("apt-get");
-    chore::run("fetch promtool", download.args(["download", "--quiet", PACKAGE]).current_dir(folder))?;
-    for file in fs::read_dir(folder)? {
-        let package = file?.path();
-        if package.extension().is_some_and(|extension| extension == "deb") {
-            let mut unpack = Command::new("dpkg-deb");
-            chore::run("unpack promtool", unpack.arg("--extract").arg(&package).arg(folder))?;
-            fs::remove_file(&package)?;
-        }
-    }
-    Ok(())
 }

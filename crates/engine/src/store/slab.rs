@@ -3,7 +3,7 @@
 //! What is inserted in a row lies in a row: a page is filled from its beginning to its end, and a page in which nothing
 //! lies any more is filled like that again. Messages come, are handed out and go in nearly the same order, so that each of
 //! those finds the next one beside the last, where the processor has fetched it already. Slots taken in the order in which
-//! they were freed would lie about within some hours of work, and each step would wait for memory. Only when too much of the
+//! they were freed would soon lie about, and each step would wait for memory. Only when too much of the
 //! memory lies free between what stays for long are single freed slots filled.
 //!
 //! [`Slab::freeze`] shares the pages, and the first write to one afterwards takes it back, copying it if the
