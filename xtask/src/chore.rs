@@ -37,3 +37,19 @@ pub(crate) fn cargo_example(package: &str, example: &str, options: &[&str]) -> R
     command.args(options);
     run(example, &mut command)
 }
+
+/// Builds examples as the tests do, whose run has built them already; where they are. The whole workspace is named because a
+/// package alone would want its dependencies with fewer features, and have them built once more.
+pub(crate) fn tested_examples(names: &[&str]) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--locked", "--profile", "test", "--workspace"]);
+    for name in names {
+        build.args(["--example", name]);
+    }
+    run(&format!("build {}", names.join(", ")), &mut build)?;
+    Ok(target_folder().join("debug/examples"))
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::chore::{self, cargo, root};
+use crate::chore::{self, cargo, target_folder};
 use broker::Broker;
 use client::Client;
 use tally::Tally;
@@ -214,10 +214,6 @@ fn work_folder() -> PathBuf {
     target_folder().join("conformance")
 }
 
-fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
 fn build_broker() -> Result<PathBuf> {
     chore::run("build the broker", &mut cargo(&["build", "--release", "--locked", "--bin", "vorrang"]))?;
     Ok(target_folder().join("release/vorrang"))
@@ -229,8 +225,7 @@ fn find_tools() -> Result<Vec<Told>> {
 
 /// The programs that talk to other makes of AMQP.
 fn build_engine() -> Result<Vec<Told>> {
-    build_examples("vorrang-amqp", &["interop_peer"])?;
-    let folder = build_examples("vorrang-client", &["interop_client"])?;
+    let folder = chore::tested_examples(&["interop_peer", "interop_client"])?;
     Ok(vec![
         ("VORRANG_INTEROP_PEER", folder.join("interop_peer")),
         ("VORRANG_INTEROP_CLIENT", folder.join("interop_client")),
@@ -243,18 +238,8 @@ fn build_samples() -> Result<Vec<Told>> {
     packages.install()?;
     Ok(vec![
         ("VORRANG_NODE_MODULES", packages.installed_in().join("node_modules")),
-        ("VORRANG_RUST_SAMPLES", build_examples("vorrang-worker", &SAMPLES)?),
+        ("VORRANG_RUST_SAMPLES", chore::tested_examples(&SAMPLES)?),
     ])
-}
-
-/// Builds examples of a package, in the profile of the tests, whose run has built most of it already; where they are.
-fn build_examples(package: &str, names: &[&str]) -> Result<PathBuf> {
-    let mut build = cargo(&["build", "--locked", "--profile", "test", "--package", package]);
-    for name in names {
-        build.args(["--example", name]);
-    }
-    chore::run(&format!("build {}", names.join(", ")), &mut build)?;
-    Ok(target_folder().join("debug/examples"))
 }
 
 impl Options {
@@ -285,6 +270,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chore::root;
 
     #[test]
     fn options_name_suites_a_binary_and_a_filter() {

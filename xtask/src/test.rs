@@ -1,8 +1,10 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
+use std::process::Command;
+
 use anyhow::{Result, bail};
 
-use crate::chore::{self, cargo};
+use crate::chore::{self, cargo, root};
 use crate::{conformance, postgres, tidy};
 
 /// Fresh seeds for the simulator, on every run.
@@ -24,6 +26,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     chore::run("tests", &mut cargo(&["test", "--workspace", "--locked"]))?;
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
     chore::run("docs", docs.env("RUSTDOCFLAGS", "--deny warnings"))?;
-    chore::cargo_example("vorrang-sim", "simulate", &["--seeds", SEEDS])?;
+    let simulate = chore::tested_examples(&["simulate"])?.join("simulate");
+    chore::run("simulate", Command::new(simulate).args(["--seeds", SEEDS]).current_dir(root()))?;
     conformance::run(&CLIENTS)
 }

@@ -44,7 +44,16 @@ pub(crate) struct Cell {
 }
 
 impl Results {
-    /// Cells of a workload on a peer, in the order they were run.
+    /// Puts a cell in the place of the one that was there; cells of a peer are in the order of the rounds.
+    pub(crate) fn put(&mut self, cell: Cell) {
+        let same =
+            |old: &Cell| (&old.workload, &old.peer, old.round) == (&cell.workload, &cell.peer, cell.round);
+        self.cells.retain(|old| !same(old));
+        self.cells.push(cell);
+        self.cells.sort_by_key(|cell| cell.round);
+    }
+
+    /// Cells of a workload on a peer, in the order of the rounds.
     pub(crate) fn cells<'a>(&'a self, workload: &'a str, peer: &'a str) -> impl Iterator<Item = &'a Cell> {
         self.cells.iter().filter(move |cell| cell.workload == workload && cell.peer == peer)
     }

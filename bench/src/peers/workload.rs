@@ -36,6 +36,13 @@ pub(crate) struct Scale {
     pub(crate) connections: u32,
 }
 
+impl Scale {
+    /// The same for one of several turns: shorter, but long enough for a thousand messages one by one.
+    pub(crate) fn of_a_turn(&self) -> Scale {
+        Scale { measured: self.measured / 3, ..*self }
+    }
+}
+
 /// Bytes of a body.
 pub(crate) const BODY_BYTES: usize = 1_024;
 /// Sends of one client on the way, and deliveries it holds.
