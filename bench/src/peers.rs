@@ -20,6 +20,7 @@ mod socket;
 mod turns;
 mod workload;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,9 @@ use machine::Machine;
 use peer::{Ability, FanOut, Peer};
 use results::{Cell, Results};
 use workload::{Figures, Scale, backlog, connections, fan_out, flow, start, waits};
+
+/// Turns of W3 and W6, unless told otherwise.
+const TURNS: u32 = 5;
 
 /// What can be told on the command line.
 #[derive(Debug, Args)]
@@ -50,6 +54,9 @@ pub struct Options {
     /// Times each cell is measured
     #[arg(long, default_value_t = 2)]
     rounds: u32,
+    /// Turns of W3 and W6 in each round, of which the median counts: more of them say more where the disk is shared
+    #[arg(long, default_value_t = TURNS, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: u32,
     /// Install nothing; what is missing is missing
     #[arg(long)]
     no_install: bool,
@@ -98,7 +105,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     results.command = Some(std::mem::take(&mut results.command))
         .filter(|before| !before.is_empty())
         .map_or_else(|| command(options), |before| format!("{before}`, then `{}", command(options)));
-    results.scale = words(&scale);
+    results.scale = words(&scale, options.turns);
     results.machine = Machine::measure(&std::env::temp_dir())?;
     results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
     println!("the generator alone: {:.0?} messages/s", results.ceiling);
@@ -129,7 +136,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
                 .filter(|peer| workload.needs.is_none_or(|need| peer.can(need)))
                 .collect();
             let mut gathered: Vec<Gathered> = Vec::new();
-            for turn in 0..workload.turns {
+            for turn in 0..workload.turns(options) {
                 for peer in turns::order(&takers, round, turn) {
                     take_turn(&mut gathered, workload, peer, round, &scale);
                     results.put(cell(&gathered, workload, peer, round));
@@ -144,78 +151,60 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
 struct Workload {
     name: &'static str,
     needs: Option<Ability>,
-    /// How often a peer is measured in each round, in turn with the others; the median counts.
-    turns: u32,
     run: fn(&dyn Peer, &Scale) -> Result<Figures>,
 }
 
+impl Workload {
+    /// How often a peer is measured in each round, in turn with the others.
+    fn turns(&self, options: &Options) -> u32 {
+        if IN_TURNS.contains(&self.name) { options.turns } else { 1 }
+    }
+}
+
+/// Workloads whose figures are milliseconds and less, so that one stall of the disk would decide a single turn.
+const IN_TURNS: [&str; 2] = ["W3", "W6"];
 /// The workload that is run only if everything is.
 const DEEP: &str = "W4 deep";
 
-/// Turns of the workload whose figures are those of the disk, of which one stall would decide the whole.
-const LATENCY_TURNS: u32 = 5;
-
 const WORKLOADS: &[Workload] = &[
-    Workload { name: "W6", needs: None, turns: 1, run: |peer, _| start::run(peer) },
-    Workload {
-        name: "W1",
-        needs: None,
-        turns: 1,
-        run: |peer, scale| flow::run(peer, plan(4, 0, None), scale),
-    },
-    Workload {
-        name: "W2 1+1",
-        needs: None,
-        turns: 1,
-        run: |peer, scale| flow::run(peer, plan(1, 1, None), scale),
-    },
-    Workload {
-        name: "W2 4+4",
-        needs: None,
-        turns: 1,
-        run: |peer, scale| flow::run(peer, plan(4, 4, None), scale),
-    },
+    Workload { name: "W6", needs: None, run: |peer, _| start::run(peer) },
+    Workload { name: "W1", needs: None, run: |peer, scale| flow::run(peer, plan(4, 0, None), scale) },
+    Workload { name: "W2 1+1", needs: None, run: |peer, scale| flow::run(peer, plan(1, 1, None), scale) },
+    Workload { name: "W2 4+4", needs: None, run: |peer, scale| flow::run(peer, plan(4, 4, None), scale) },
     Workload {
         name: "W3",
         needs: None,
-        turns: LATENCY_TURNS,
         run: |peer, scale| flow::run(peer, plan(1, 1, Some(200.0)), &scale.of_a_turn()),
     },
     Workload {
         name: "W5 prefetch 1",
         needs: Some(Ability::Priorities),
-        turns: 1,
         run: |peer, scale| waits::run(peer, 1, scale),
     },
     Workload {
         name: "W5 prefetch 50",
         needs: Some(Ability::Priorities),
-        turns: 1,
         run: |peer, scale| waits::run(peer, 50, scale),
     },
     Workload {
         name: "W4",
         needs: None,
-        turns: 1,
         run: |peer, scale| backlog::run(peer, scale.backlog, scale.backlog_patience),
     },
     Workload {
         name: DEEP,
         needs: None,
-        turns: 1,
         run: |peer, scale| backlog::run(peer, 10 * scale.backlog, 6 * scale.backlog_patience),
     },
-    Workload { name: "W7", needs: Some(Ability::Connections), turns: 1, run: connections::run },
+    Workload { name: "W7", needs: Some(Ability::Connections), run: connections::run },
     Workload {
         name: "W8 expressions",
         needs: Some(Ability::Expressions),
-        turns: 1,
         run: |peer, scale| fan_out::run(peer, FanOut::Expressions(100), scale),
     },
     Workload {
         name: "W8 keys",
         needs: Some(Ability::Keys),
-        turns: 1,
         run: |peer, scale| fan_out::run(peer, FanOut::Keys(10_000), scale),
     },
 ];
@@ -294,15 +283,15 @@ fn scale(options: &Options) -> Scale {
     }
 }
 
-fn words(scale: &Scale) -> String {
+fn words(scale: &Scale, turns: u32) -> String {
     format!(
-        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W3: the median of {} turns of {:?}; W4: {} messages, at most {:?} to fill and to drain; W5: {:?}; W7: {} connections",
+        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W3 and W6: the median of {} turns, of {:?} in W3; W4: {} messages, at most {:?} to fill and to drain; W5: {:?}; W7: {} connections",
         workload::BODY_BYTES,
         workload::WINDOW,
         workload::WINDOW,
         scale.warm_up,
         scale.measured,
-        LATENCY_TURNS,
+        turns,
         scale.of_a_turn().measured,
         scale.backlog,
         scale.backlog_patience,
@@ -317,6 +306,9 @@ fn command(options: &Options) -> String {
         if given {
             text.push_str(flag);
         }
+    }
+    if options.turns != TURNS {
+        let _ = write!(text, " --turns {}", options.turns);
     }
     if let Some(release) = &options.debian {
         text.push_str(" --debian ");

@@ -60,6 +60,7 @@ fn head(text: &mut String, results: &Results) {
          memory is proportional (what processes share counts once).\n\n\
          | | |\n|---|---|\n\
          | machine | {} cores ({}), {} GB, Linux {} |\n\
+         | packages of the peers | {} |\n\
          | load before the run | {} (above 0, others used the cores, too: compare ratios of CPU per message rather than rates) |\n\
          | one synced write of 4 KiB | p50 {} ms, p99 {} ms |\n\
          | scale | {} |\n\
@@ -70,6 +71,7 @@ fn head(text: &mut String, results: &Results) {
         machine.processor,
         machine.memory_gb,
         machine.kernel,
+        machine.system,
         machine.load,
         figure(machine.sync_p50_ms),
         figure(machine.sync_p99_ms),

@@ -34,6 +34,9 @@ pub struct Options {
     /// Where the document and the results are
     #[arg(long, default_value = "docs")]
     docs: PathBuf,
+    /// Change nothing; fail if a message takes over so many percent more instructions than the document says
+    #[arg(long, value_name = "PERCENT")]
+    check: Option<u32>,
 }
 
 /// What a run does with its messages.
@@ -43,7 +46,7 @@ enum Way {
     SendAndSettle,
 }
 
-/// Counts, prints, and puts the figures into the document.
+/// Counts, prints, and puts the figures into the document, or compares them with those that are there.
 pub fn run(options: &Options) -> Result<()> {
     let path = options.docs.join("performance").join("results.json");
     let mut results = Results::read(&path)?;
@@ -54,14 +57,28 @@ pub fn run(options: &Options) -> Result<()> {
     if !present() {
         bail!("valgrind is not installed: apt-get install valgrind");
     }
-    results.instructions.clear();
+    let recorded = std::mem::take(&mut results.instructions);
     for (name, what) in [("send", Way::Send), ("send, receive, settle", Way::SendAndSettle)] {
         let (short, long) =
             (once(options, what, options.messages)?, once(options, what, options.messages * 6)?);
         let per_message =
             per_message(short, long).context("the longer run has no more messages than the shorter one")?;
         println!("{name}: {per_message:.0} instructions per message");
+        if let Some(allowed) = options.check {
+            let before = recorded.iter().find(|(of, _)| of == name).map(|(_, count)| *count);
+            let before = before.with_context(|| format!("no instructions are recorded for '{name}'"))?;
+            let more = percent_more(before, per_message);
+            println!("  {more:+.1} % to the {before:.0} that are recorded");
+            if more > f64::from(allowed) {
+                bail!(
+                    "{name}: {per_message:.0} instructions per message, {more:.1} % more than the {before:.0} that are recorded"
+                );
+            }
+        }
         results.instructions.push((name.to_owned(), per_message));
+    }
+    if options.check.is_some() {
+        return Ok(());
     }
     results.write(&path)?;
     document::write(&results, &options.docs)
@@ -94,6 +111,11 @@ fn per_message(short: (u64, u64), long: (u64, u64)) -> Option<f64> {
     Some(count(long.1.checked_sub(short.1)?) / count(messages))
 }
 
+/// How much more `now` is than `before`; negative if it is less.
+fn percent_more(before: f64, now: f64) -> f64 {
+    (now / before.max(1.0) - 1.0) * 100.0
+}
+
 /// The sum in a file that callgrind wrote.
 fn total(path: &Path) -> Result<u64> {
     let text =
@@ -117,6 +139,13 @@ mod tests {
     fn the_sum_of_a_file_is_found_at_its_end() {
         assert_eq!(total_of("events: Ir\nfn=(1) main\n5 10\ntotals: 4711\n"), Some(4711));
         assert_eq!(total_of("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn a_regression_is_told_in_percent() {
+        for (before, now, more) in [(100.0, 110.0, 10.0), (200.0, 150.0, -25.0), (100.0, 100.0, 0.0)] {
+            assert!((percent_more(before, now) - more).abs() < 1e-9, "{before} to {now}");
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) memory_gb: u64,
     pub(crate) kernel: String,
+    /// Whose packages the peers are.
+    #[serde(default)]
+    pub(crate) system: String,
     /// Processes that wanted a core when the run began, beside ours: the one-minute load.
     pub(crate) load: String,
     /// One synced write of 4 KiB after another.
@@ -41,6 +44,11 @@ impl Machine {
                 .next()
                 .unwrap_or_default()
                 .to_owned(),
+            system: read("/etc/os-release")
+                .lines()
+                .find_map(|line| line.strip_prefix("PRETTY_NAME="))
+                .map(|name| name.trim_matches('"').to_owned())
+                .unwrap_or_default(),
             load: read("/proc/loadavg").split_whitespace().next().unwrap_or_default().to_owned(),
             sync_p50_ms: sync.quantile_ms(500),
             sync_p99_ms: sync.quantile_ms(990),

@@ -30,9 +30,15 @@ impl Peer for RabbitMq {
     }
 
     fn facts(&self) -> Result<Facts> {
+        let version = super::package_version("rabbitmq-server")?;
+        let synced = self.queue == Queue::Quorum || classic_syncs(&version);
         let (acknowledgement, queue) = match self.queue {
-            Queue::Classic => (
+            Queue::Classic if synced => (
                 "publisher confirm: the message is written and synced; its store gathers syncs for up to some hundred milliseconds",
+                "x-queue-type=classic, durable; x-max-priority=10 where there are priorities",
+            ),
+            Queue::Classic => (
+                "publisher confirm: the message is in the kernel's page cache; **not synced**: from version 4 on, classic queues leave that to the system",
                 "x-queue-type=classic, durable; x-max-priority=10 where there are priorities",
             ),
             Queue::Quorum => (
@@ -42,13 +48,13 @@ impl Peer for RabbitMq {
         };
         Ok(Facts {
             name: self.name().to_owned(),
-            version: format!("RabbitMQ {}", super::package_version("rabbitmq-server")?),
+            version: format!("RabbitMQ {version}"),
             protocol: "AMQP 0-9-1, persistent messages, publisher confirms".to_owned(),
             acknowledgement: acknowledgement.to_owned(),
             settlement:
                 "basic.ack was sent, one for all that were settled together; the server confirms none"
                     .to_owned(),
-            synced: true,
+            synced,
             configuration: format!("rabbitmq-server with its defaults; {queue}"),
         })
     }
@@ -92,5 +98,24 @@ impl Peer for RabbitMq {
 
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
         Box::new(Rabbit { port, layout, queue: self.queue })
+    }
+}
+
+/// Whether classic queues of this version sync what they confirm. `strace` sees not one sync of version 4.0 in thousands of
+/// confirmed messages.
+fn classic_syncs(version: &str) -> bool {
+    let major = version.split('.').next().and_then(|number| number.parse::<u32>().ok());
+    major.is_some_and(|major| major < 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classic_queues_sync_up_to_version_three() {
+        for (version, syncs) in [("3.10.8-1.1+deb12u1", true), ("4.0.5-6+deb13u2", false), ("10.1", false)] {
+            assert_eq!(classic_syncs(version), syncs, "{version}");
+        }
     }
 }
