@@ -181,6 +181,11 @@ impl Connection {
         }
     }
 
+    /// Nothing is to be done for now: gives up memory that is only needed while there is.
+    pub fn rest(&mut self) {
+        self.outbox.rest();
+    }
+
     /// Bytes that wait to be written.
     #[inline]
     pub fn output_pending(&self) -> usize {

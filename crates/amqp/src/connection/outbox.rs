@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 pub(super) const COPY_BYTES_BELOW: usize = 4096;
 
 /// The size of the first buffer. Each that is filled before the output is taken makes the next twice as large, so a busy
-/// connection soon has large ones, while an idle one keeps little.
+/// connection soon has large ones; each that was far too large when the connection rests makes it half as large.
 const BUFFER_BYTES_MIN: usize = 1024;
 
 /// No buffer is larger, unless one performative is.
@@ -29,11 +29,19 @@ pub(super) struct Outbox {
     tail: BytesMut,
     /// The size of the next buffer.
     buffer_bytes: usize,
+    /// Bytes that were taken since the connection rested.
+    taken_bytes: usize,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { chunks: Vec::new(), chunk_bytes: 0, tail: BytesMut::new(), buffer_bytes: BUFFER_BYTES_MIN }
+        Self {
+            chunks: Vec::new(),
+            chunk_bytes: 0,
+            tail: BytesMut::new(),
+            buffer_bytes: BUFFER_BYTES_MIN,
+            taken_bytes: 0,
+        }
     }
 }
 
@@ -72,7 +80,17 @@ impl Outbox {
     pub(super) fn take(&mut self, chunks: &mut Vec<Bytes>) {
         self.close_tail();
         chunks.append(&mut self.chunks);
-        self.chunk_bytes = 0;
+        self.taken_bytes = self.taken_bytes.saturating_add(std::mem::take(&mut self.chunk_bytes));
+    }
+
+    /// Nothing is to be said for now: the buffer is given up, unless so much was said that the next would be as large.
+    pub(super) fn rest(&mut self) {
+        let taken = std::mem::take(&mut self.taken_bytes);
+        let little = self.buffer_bytes == BUFFER_BYTES_MIN || taken <= self.buffer_bytes / 4;
+        if little && self.pending() == 0 {
+            self.buffer_bytes = (self.buffer_bytes / 2).max(BUFFER_BYTES_MIN);
+            self.tail = BytesMut::new();
+        }
     }
 
     #[inline]
@@ -124,6 +142,29 @@ mod tests {
         assert_eq!((&chunks[0][..], &chunks[2][..]), (&b"head"[..], &b"mall"[..]));
         assert_eq!(chunks[1].as_ptr(), large.as_ptr(), "not copied");
         assert_eq!(outbox.pending(), 0);
+    }
+
+    #[test]
+    fn a_connection_that_rests_gives_up_its_buffer_unless_it_says_much() {
+        let mut outbox = Outbox::default();
+        // What the connection says before it rests, the room it keeps then, and the size of its next buffer.
+        let cases = [
+            ("little", 100, 0, 1_024),
+            ("much", 9_000, 1, 8_192),
+            ("a quarter", 2_048, 0, 4_096),
+            ("more than a quarter", 1_025, 1, 4_096),
+            ("little again", 1, 0, 2_048),
+            ("nothing", 0, 0, 1_024),
+        ];
+        for (case, said, kept, next) in cases {
+            (0..said).for_each(|_| outbox.put(b"x"));
+            outbox.rest();
+            assert_eq!(outbox.pending(), said, "what waits stays: {case}");
+            outbox.take(&mut Vec::new());
+            outbox.rest();
+            assert_eq!(outbox.tail.capacity().min(1), kept, "{case}");
+            assert_eq!(outbox.buffer_bytes, next, "{case}");
+        }
     }
 
     #[test]

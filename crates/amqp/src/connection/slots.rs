@@ -47,6 +47,10 @@ impl<T> Slots<T> {
                 return Key { slot, generation: place.generation };
             }
         }
+        // Most connections have one session and one link, and a vector begins with room for four.
+        if self.places.is_empty() {
+            self.places.reserve_exact(1);
+        }
         let slot = u32::try_from(self.places.len()).expect("limits keep tables far below 2^32 places");
         self.places.push(Place { generation: 0, thing: Some(thing) });
         Key { slot, generation: 0 }
@@ -120,5 +124,13 @@ mod tests {
         assert_eq!(slots.resolve(first), None);
         assert_eq!(slots.resolve(second).and_then(|slot| slots.get(slot)), Some(&"second"));
         assert_eq!(slots.len(), 1);
+    }
+    #[test]
+    fn a_single_thing_takes_the_room_of_one() {
+        let mut slots = Slots::new();
+        slots.insert(1);
+        assert_eq!(slots.places.capacity(), 1);
+        slots.insert(2);
+        assert_eq!(slots.len(), 2);
     }
 }

@@ -6,13 +6,15 @@
 
 use std::future::{pending, poll_fn};
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, ready};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{sleep_until, timeout};
 use tracing::{Instrument, debug, info_span};
@@ -26,7 +28,7 @@ use crate::registry::{Client, Entered, Wish};
 use crate::stop::Stop;
 use crate::transport::Transport;
 
-/// What an idle connection reads at a time; it doubles while reads fill it and shrinks when they do not.
+/// What an idle connection reads at a time, into the stack; it doubles while reads fill it and shrinks when they do not.
 const READ_BYTES_MIN: usize = 2 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
 /// Pieces of output handed to the system at once.
@@ -214,15 +216,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             }
         };
         let reads = !self.door.is_saturated();
-        if reads && self.input.capacity() - self.input.len() < self.read_bytes {
-            self.input.reserve(self.read_bytes);
-        }
         tokio::select! {
             biased;
             () = stop.requested() => Ok(Woken::Stop),
             () = self.letterbox.arrived.notified() => Ok(Woken::Events),
             () = self.client.asked() => Ok(Woken::Wished),
-            read = self.stream.read_buf(&mut self.input), if reads => read.map(Woken::Read),
+            read = read_some(&mut self.stream, &mut self.input, self.read_bytes), if reads => read.map(Woken::Read),
             () = time_up => Ok(Woken::Deadline),
         }
     }
@@ -244,7 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
         let taken = self.input.len() < left;
         self.door.pump(now);
         if self.input.is_empty() && self.read_bytes == READ_BYTES_MIN {
-            // An idle connection keeps no buffer; the next read makes a small one.
+            // An idle connection keeps no buffer.
             self.input = BytesMut::new();
         }
         self.paused || taken
@@ -305,8 +304,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
                 if self.door.amqp().is_finished() {
                     return self.stream.shutdown().await;
                 }
-                self.input.reserve(READ_BYTES_MIN);
-                if self.stream.read_buf(&mut self.input).await? == 0 {
+                if read_some(&mut self.stream, &mut self.input, READ_BYTES_MIN).await? == 0 {
                     return Ok(());
                 }
                 self.handle_input();
@@ -337,6 +335,29 @@ fn give_way() {
     std::thread::yield_now();
 }
 
+/// Reads what has come, up to so many bytes. Where little comes at a time it is read into the stack, and the connection has
+/// memory for it only once it is there: thousands of connections that wait would have thousands of empty buffers.
+async fn read_some<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    input: &mut BytesMut,
+    read_bytes: usize,
+) -> io::Result<usize> {
+    if read_bytes > READ_BYTES_MIN {
+        if input.capacity() - input.len() < read_bytes {
+            input.reserve(read_bytes);
+        }
+        return stream.read_buf(input).await;
+    }
+    poll_fn(|context| {
+        let mut place = [MaybeUninit::uninit(); READ_BYTES_MIN];
+        let mut read = ReadBuf::uninit(&mut place);
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut read))?;
+        input.extend_from_slice(read.filled());
+        Poll::Ready(Ok(read.filled().len()))
+    })
+    .await
+}
+
 /// Writes as much of the pieces as the system takes at once. The slices are listed anew in each attempt: a list that is
 /// kept while waiting would be most of what an idle connection needs.
 fn write_pieces<S: AsyncWrite + Unpin>(
@@ -354,10 +375,10 @@ fn write_pieces<S: AsyncWrite + Unpin>(
     })
 }
 
-/// Whether what was read is moved to memory of its size. Messages are kept as slices of what was read: a small one must
-/// not keep a large empty buffer.
+/// Whether what was read is moved to memory of its size, in which it is already if little is read at a time. Messages are
+/// kept as slices of what was read: a small one must not keep a large empty buffer.
 fn wastes(read_bytes: usize, filled: usize) -> bool {
-    filled <= read_bytes / 4 || (filled < read_bytes && read_bytes == READ_BYTES_MIN)
+    read_bytes > READ_BYTES_MIN && filled <= read_bytes / 4
 }
 
 /// How much to read next, after `filled` came of the most that was asked for.
@@ -392,7 +413,8 @@ mod tests {
         for filled in [1, 100, READ_BYTES_MIN - 1, READ_BYTES_MIN, 5_000, 70_000, READ_BYTES_MAX, 1 << 20] {
             let mut read_bytes = READ_BYTES_MAX;
             for _ in 0..20 {
-                assert!(wastes(read_bytes, filled) || filled > read_bytes / 4);
+                let of_its_size = read_bytes == READ_BYTES_MIN || wastes(read_bytes, filled);
+                assert!(of_its_size || filled > read_bytes / 4);
                 read_bytes = next_read_bytes(read_bytes, filled);
                 assert!((READ_BYTES_MIN..=READ_BYTES_MAX).contains(&read_bytes));
             }

@@ -98,9 +98,10 @@ impl Door {
         }
     }
 
-    /// Gives back the memory of what was read ahead: it may be long until anything else is wanted.
+    /// Gives back the memory of what was read ahead and of the output: it may be long until anything else is wanted.
     pub fn rest(&mut self) {
         self.sweep = Sweep::default();
+        self.amqp.rest();
     }
 
     /// Goes on writing what is held back, after output was taken.
