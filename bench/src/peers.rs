@@ -285,7 +285,7 @@ fn scale(options: &Options) -> Scale {
 
 fn words(scale: &Scale, turns: u32) -> String {
     format!(
-        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W3 and W6: the median of {} turns, of {:?} in W3; W4: {} messages, at most {:?} to fill and to drain; W5: {:?}; W7: {} connections",
+        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W3 and W6: the median of {} turns (of {:?} in W3), taken between those of the others, because a shared disk has bad seconds; W4: {} messages, at most {:?} to fill and to drain; W5: {:?}; W7: {} connections",
         workload::BODY_BYTES,
         workload::WINDOW,
         workload::WINDOW,

@@ -60,7 +60,7 @@ fn head(text: &mut String, results: &Results) {
          memory is proportional (what processes share counts once).\n\n\
          | | |\n|---|---|\n\
          | machine | {} cores ({}), {} GB, Linux {} |\n\
-         | packages of the peers | {} |\n\
+         {}\
          | load before the run | {} (above 0, others used the cores, too: compare ratios of CPU per message rather than rates) |\n\
          | one synced write of 4 KiB | p50 {} ms, p99 {} ms |\n\
          | scale | {} |\n\
@@ -71,7 +71,7 @@ fn head(text: &mut String, results: &Results) {
         machine.processor,
         machine.memory_gb,
         machine.kernel,
-        machine.system,
+        packages(&machine.system),
         machine.load,
         figure(machine.sync_p50_ms),
         figure(machine.sync_p99_ms),
@@ -79,6 +79,11 @@ fn head(text: &mut String, results: &Results) {
         both(&results.ceiling),
     );
     text.push_str("Generator and server share the cores, so rates are those of both together; CPU per message is the server's alone.\n\n");
+}
+
+/// A row about whose packages the peers are; results from before that was noted have none.
+fn packages(system: &str) -> String {
+    if system.is_empty() { String::new() } else { format!("| packages of the peers | {system} |\n") }
 }
 
 fn instructions(text: &mut String, results: &Results) {

@@ -71,7 +71,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "W3: latency at 200 messages/s",
         workload: "W3",
-        text: "One sender, one receiver, every message on its own: what a sync costs, and what is added to it. Each peer is measured in several turns between those of the others, and the median of them counts: a shared disk has bad seconds, which are not to decide.",
+        text: "One sender, one receiver, every message on its own: what a sync costs, and what is added to it.",
         columns: &[
             column("ack_p50_ms", "ack p50 ms", No),
             column("ack_p99_ms", "ack p99 ms", LeastWins),
@@ -107,7 +107,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "W6: start and idle memory",
         workload: "W6",
-        text: "From the start of the process, on an empty folder, to the first answer in its protocol; memory a second later. In several turns, as W3.",
+        text: "From the start of the process, on an empty folder, to the first answer in its protocol; memory a second later.",
         columns: &[column("start_ms", "start ms", LeastWins), column("idle_mb", "idle MB", LeastWins)],
         reasons: &[("start_ms", ONE_COPY), ("idle_mb", ONE_COPY)],
     },
