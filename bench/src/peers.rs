@@ -20,6 +20,7 @@ mod socket;
 mod turns;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -135,11 +136,12 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
                 .copied()
                 .filter(|peer| workload.needs.is_none_or(|need| peer.can(need)))
                 .collect();
-            let mut gathered: Vec<Gathered> = Vec::new();
+            let mut gathered: BTreeMap<&str, Gathered> = BTreeMap::new();
             for turn in 0..workload.turns(options) {
                 for peer in turns::order(&takers, round, turn) {
-                    take_turn(&mut gathered, workload, peer, round, &scale);
-                    results.put(cell(&gathered, workload, peer, round));
+                    let so_far = gathered.entry(peer.name()).or_default();
+                    so_far.take_turn(workload, peer, round, &scale);
+                    results.put(so_far.cell(workload.name, peer.name(), round));
                     results.write(path)?;
                 }
             }
@@ -214,45 +216,42 @@ const fn plan(senders: u32, receivers: u32, rate: Option<f64>) -> flow::Plan {
 }
 
 /// What the turns of one peer came to so far.
+#[derive(Default)]
 struct Gathered {
-    peer: &'static str,
     turns: Vec<Figures>,
     trouble: Option<String>,
 }
 
-/// Measures a peer once more, unless it has failed before.
-fn take_turn(gathered: &mut Vec<Gathered>, workload: &Workload, peer: &dyn Peer, round: u32, scale: &Scale) {
-    let place = gathered.iter().position(|of| of.peer == peer.name()).unwrap_or_else(|| {
-        gathered.push(Gathered { peer: peer.name(), turns: Vec::new(), trouble: None });
-        gathered.len() - 1
-    });
-    let Some(so_far) = gathered.get_mut(place).filter(|so_far| so_far.trouble.is_none()) else { return };
-    let began = Instant::now();
-    let said = match (workload.run)(peer, scale) {
-        Ok(figures) => {
-            let shown: Vec<String> =
-                figures.iter().map(|(name, value)| format!("{name} {value:.2}")).collect();
-            so_far.turns.push(figures);
-            shown.join(", ")
+impl Gathered {
+    /// Measures the peer once more, unless it has failed before.
+    fn take_turn(&mut self, workload: &Workload, peer: &dyn Peer, round: u32, scale: &Scale) {
+        if self.trouble.is_some() {
+            return;
         }
-        Err(reason) => so_far.trouble.insert(format!("{reason:#}")).clone(),
-    };
-    println!(
-        "{:<16} {:<18} round {round}, {:>5.1} s: {said}",
-        workload.name,
-        peer.name(),
-        began.elapsed().as_secs_f64(),
-    );
-}
+        let began = Instant::now();
+        let said = match (workload.run)(peer, scale) {
+            Ok(figures) => {
+                let shown: Vec<String> =
+                    figures.iter().map(|(name, value)| format!("{name} {value:.2}")).collect();
+                self.turns.push(figures);
+                shown.join(", ")
+            }
+            Err(reason) => self.trouble.insert(format!("{reason:#}")).clone(),
+        };
+        println!(
+            "{:<16} {:<18} round {round}, {:>5.1} s: {said}",
+            workload.name,
+            peer.name(),
+            began.elapsed().as_secs_f64(),
+        );
+    }
 
-fn cell(gathered: &[Gathered], workload: &Workload, peer: &dyn Peer, round: u32) -> Cell {
-    let so_far = gathered.iter().find(|of| of.peer == peer.name());
-    let trouble = so_far.and_then(|so_far| so_far.trouble.clone());
-    let figures = match so_far {
-        Some(so_far) if trouble.is_none() => turns::median(&so_far.turns),
-        _ => Figures::new(),
-    };
-    Cell { workload: workload.name.to_owned(), peer: peer.name().to_owned(), round, figures, trouble }
+    /// The median of the turns; nothing if one of them failed.
+    fn cell(&self, workload: &str, peer: &str, round: u32) -> Cell {
+        let figures = if self.trouble.is_none() { turns::median(&self.turns) } else { Figures::new() };
+        let trouble = self.trouble.clone();
+        Cell { workload: workload.to_owned(), peer: peer.to_owned(), round, figures, trouble }
+    }
 }
 
 fn chosen(names: &[String], matches: impl Fn(&str) -> bool) -> bool {
@@ -321,4 +320,20 @@ fn command(options: &Options) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_failed_in_one_turn_has_no_figures_but_a_reason() {
+        let figures = Figures::from([("rate".to_owned(), 7.0)]);
+        let mut gathered = Gathered { turns: vec![figures.clone()], trouble: None };
+        assert_eq!(gathered.cell("W3", "a", 1).figures, figures);
+        gathered.trouble = Some("it ended".to_owned());
+        let cell = gathered.cell("W3", "a", 1);
+        assert!(cell.figures.is_empty());
+        assert_eq!(cell.trouble.as_deref(), Some("it ended"));
+    }
 }

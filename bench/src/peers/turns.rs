@@ -11,10 +11,9 @@ use super::workload::Figures;
 /// The peers in the order of this turn: from the first to the last, or the other way round.
 pub(crate) fn order<T: Copy>(peers: &[T], round: u32, turn: u32) -> Vec<T> {
     let mut order = peers.to_vec();
-    if !(round + turn).is_multiple_of(2) {
-        return order;
+    if (round + turn).is_multiple_of(2) {
+        order.reverse();
     }
-    order.reverse();
     order
 }
 

@@ -125,6 +125,7 @@ mod tests {
         assert_eq!(slots.resolve(second).and_then(|slot| slots.get(slot)), Some(&"second"));
         assert_eq!(slots.len(), 1);
     }
+
     #[test]
     fn a_single_thing_takes_the_room_of_one() {
         let mut slots = Slots::new();

@@ -422,4 +422,18 @@ mod tests {
             assert!(filled < READ_BYTES_MIN || !wastes(read_bytes, filled), "{filled} of {read_bytes}");
         }
     }
+    #[tokio::test]
+    async fn a_connection_that_waits_has_no_buffer_and_what_comes_has_one_of_its_size() {
+        let (mut near, mut far) = tokio::io::duplex(64 * 1024);
+        let mut input = BytesMut::new();
+        let waited = timeout(Duration::ZERO, read_some(&mut near, &mut input, READ_BYTES_MIN)).await;
+        assert!(waited.is_err(), "nothing has come");
+        assert_eq!(input.capacity(), 0);
+        for (bytes, read) in [(100, 100), (READ_BYTES_MIN + 1, READ_BYTES_MIN)] {
+            far.write_all(&vec![7; bytes]).await.unwrap();
+            let mut input = BytesMut::new();
+            assert_eq!(read_some(&mut near, &mut input, READ_BYTES_MIN).await.unwrap(), read);
+            assert_eq!((input.len(), input.capacity()), (read, read));
+        }
+    }
 }
