@@ -36,6 +36,9 @@ use workload::{Figures, Scale, backlog, connections, fan_out, flow, start, waits
 /// Turns of W3 and W6, unless told otherwise.
 const TURNS: u32 = 5;
 
+/// The first seconds of a new folder are not like those after them.
+const WARM_UP_SECONDS: u64 = 3;
+
 /// What can be told on the command line.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line, each for itself")]
@@ -58,6 +61,9 @@ pub struct Options {
     /// Turns of W3 and W6 in each round, of which the median counts: more of them say more where the disk is shared
     #[arg(long, default_value_t = TURNS, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
+    /// Seconds before a measurement of rate or latency
+    #[arg(long, default_value_t = WARM_UP_SECONDS, value_name = "SECONDS")]
+    warm_up: u64,
     /// Install nothing; what is missing is missing
     #[arg(long)]
     no_install: bool,
@@ -262,8 +268,7 @@ fn scale(options: &Options) -> Scale {
     let seconds = Duration::from_secs;
     if options.quick {
         return Scale {
-            // The first seconds of a new folder are not like those after them.
-            warm_up: seconds(3),
+            warm_up: seconds(options.warm_up),
             measured: seconds(3),
             overload: seconds(12),
             backlog: 100_000,
@@ -272,7 +277,7 @@ fn scale(options: &Options) -> Scale {
         };
     }
     Scale {
-        warm_up: seconds(3),
+        warm_up: seconds(options.warm_up),
         measured: seconds(15),
         overload: seconds(60),
         backlog: 1_000_000,
@@ -308,6 +313,9 @@ fn command(options: &Options) -> String {
     }
     if options.turns != TURNS {
         let _ = write!(text, " --turns {}", options.turns);
+    }
+    if options.warm_up != WARM_UP_SECONDS {
+        let _ = write!(text, " --warm-up {}", options.warm_up);
     }
     if let Some(release) = &options.debian {
         text.push_str(" --debian ");

@@ -14,6 +14,8 @@ use super::peer::Clients;
 
 /// How long a server may take to answer: the slow ones start a virtual machine, or replay a large log.
 const READY_WAIT: Duration = Duration::from_mins(4);
+/// Between two looks whether it answers: short against the fastest start.
+const PROBE_PAUSE: Duration = Duration::from_micros(500);
 /// How long it may take to end by itself.
 const STOP_WAIT: Duration = Duration::from_mins(1);
 
@@ -61,7 +63,7 @@ impl Daemon {
             if self.started.elapsed() > READY_WAIT {
                 bail!("it did not answer within {READY_WAIT:?}: {refused}; {}", self.last_words());
             }
-            thread::sleep(Duration::from_millis(2));
+            thread::sleep(PROBE_PAUSE);
         }
     }
 

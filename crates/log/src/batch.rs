@@ -68,6 +68,17 @@ pub enum BatchError {
 /// can be sent. A device that answers in 0.1 ms gives 64 KiB at a time at 600 MB/s.
 const LARGE_PART: usize = 16;
 
+/// How the records of a batch will be read back, apart from a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadBack {
+    /// One here, one there: worth a copy in the system's cache.
+    Scattered,
+    /// With those around them: a disk gives long stretches about as fast as they can be sent.
+    Stretches,
+    /// Not at all: nobody waits for them any more.
+    Never,
+}
+
 /// Records on their way to the log, in the buffer that will be written.
 #[derive(Debug)]
 pub struct Batch {
@@ -82,9 +93,19 @@ pub struct Batch {
     pub(crate) now_ms: u64,
     /// Set once its content is promised to a snapshot: nothing may be added.
     pub(crate) closed: bool,
-    /// Whether its records will be read back in long stretches.
-    close: bool,
+    read_back: ReadBack,
+    /// The record at its end that gathers small ones, if the newest of them may be followed by others.
+    gathering: Option<Gathering>,
     limits: Limits,
+}
+
+/// A record that is not finished.
+#[derive(Debug, Clone, Copy)]
+struct Gathering {
+    kind: u8,
+    /// Where among the batch's records it begins.
+    start: usize,
+    location: Location,
 }
 
 impl Batch {
@@ -103,7 +124,8 @@ impl Batch {
             flags: 0,
             now_ms: 0,
             closed: false,
-            close: false,
+            read_back: ReadBack::Scattered,
+            gathering: None,
             limits,
         }
     }
@@ -121,24 +143,75 @@ impl Batch {
         if bytes > self.limits.record_bytes {
             return Err(BatchError::RecordTooLarge { bytes, limit: self.limits.record_bytes });
         }
+        self.finish_gathering();
         let location = self.here();
         let start = self.bytes();
         let sum = record::encode(&mut self.buffer, location, kind, fixed, payload);
-        let end = start.saturating_add(record::HEADER_BYTES).saturating_add(bytes);
-        let records = self.buffer.get(self.lead..).unwrap_or_default();
-        self.checksum.take_in(records.get(..end).unwrap_or_default(), start, sum);
+        self.take_in(start, start.saturating_add(record::HEADER_BYTES).saturating_add(bytes), sum);
         self.count = self.count.checked_add(1).expect("a batch of a few megabytes holds fewer records");
         Ok(location)
     }
 
-    /// Brings the checksum up to date, when what was added is still at hand.
+    /// Adds an item, which comes in parts, to the payload of a record of this kind, and says where that record lies. As
+    /// long as nothing else is added to the batch, items of a kind share one record, and its header and checksum.
+    /// How long each item is, the items themselves have to say.
+    pub fn gather(&mut self, kind: u8, item: &[&[u8]]) -> Result<Location, BatchError> {
+        if self.is_full() {
+            return Err(BatchError::Full { bytes: self.bytes(), limit: self.limits.batch_bytes });
+        }
+        let bytes = item.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
+        if bytes > self.limits.record_bytes {
+            return Err(BatchError::RecordTooLarge { bytes, limit: self.limits.record_bytes });
+        }
+        let location = self.gathering_with_room(kind, bytes);
+        for part in item {
+            self.buffer.extend_from_slice(part);
+        }
+        Ok(location)
+    }
+
+    /// Where the unfinished record of this kind lies that has so much room; one is begun if there is none.
+    fn gathering_with_room(&mut self, kind: u8, bytes: usize) -> Location {
+        if let Some(gathering) = self.gathering {
+            let held = self.bytes().saturating_sub(gathering.start).saturating_sub(record::HEADER_BYTES);
+            if gathering.kind == kind && held.saturating_add(bytes) <= self.limits.record_bytes {
+                return gathering.location;
+            }
+        }
+        self.finish_gathering();
+        let (location, start) = (self.here(), self.bytes());
+        record::begin(&mut self.buffer, kind);
+        self.gathering = Some(Gathering { kind, start, location });
+        self.count = self.count.checked_add(1).expect("a batch of a few megabytes holds fewer records");
+        location
+    }
+
+    /// Finishes the record that gathers small ones, if there is one.
+    fn finish_gathering(&mut self) {
+        if let Some(Gathering { start, location, .. }) = self.gathering.take() {
+            let end = self.bytes();
+            let begin = self.lead.saturating_add(start);
+            let sum = record::finish(&mut self.buffer, begin, location, 0);
+            self.take_in(start, end, sum);
+        }
+    }
+
+    /// Tells the batch's checksum that of the record between these places.
+    fn take_in(&mut self, start: usize, end: usize, sum: record::Sum) {
+        let records = self.buffer.get(self.lead..).unwrap_or_default();
+        self.checksum.take_in(records.get(..end).unwrap_or_default(), start, sum);
+    }
+
+    /// Finishes what was begun and brings the checksum up to date, when what was added is still at hand.
     pub(crate) fn sum_up(&mut self) {
+        self.finish_gathering();
         let records = self.buffer.get(self.lead..).unwrap_or_default();
         self.checksum.catch_up(records);
     }
 
     /// The checksum of its records.
     pub(crate) fn checksum(&self) -> RecordsChecksum {
+        assert!(self.gathering.is_none(), "a batch is summed up before it is committed");
         let mut checksum = self.checksum;
         checksum.catch_up(self.records());
         checksum
@@ -154,15 +227,18 @@ impl Batch {
         self.count
     }
 
-    /// Tells whether its records lie close to those they will be read back with. If they do, and the batch is large, it is
-    /// written past the system's cache.
-    pub fn set_close(&mut self, close: bool) {
-        self.close = close;
+    /// Tells how its records will be read back, which decides whether it is written past the system's cache.
+    pub fn set_read_back(&mut self, read_back: ReadBack) {
+        self.read_back = read_back;
     }
 
     /// Whether it is not worth a copy in the system's cache.
     pub(crate) fn goes_past_cache(&self) -> bool {
-        self.close && self.bytes() >= self.limits.batch_bytes / LARGE_PART
+        match self.read_back {
+            ReadBack::Scattered => false,
+            ReadBack::Stretches => self.bytes() >= self.limits.batch_bytes / LARGE_PART,
+            ReadBack::Never => true,
+        }
     }
 
     /// Whether it holds no records.
@@ -292,17 +368,75 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_goes_past_the_cache_if_it_is_large_and_its_records_lie_close() {
+    fn items_of_a_kind_share_a_record_until_another_comes_or_it_is_long_enough() {
+        let limits = Limits { batch_bytes: 400, record_bytes: 40 };
+        let base = Location::new(Region::segment(2), 8192);
+        let mut batch = Batch::new(Vec::new(), base, Position(1), limits);
+        let first = batch.gather(7, &[b"one", b" two"]).unwrap();
+        assert_eq!(batch.gather(7, &[b" three"]).unwrap(), first);
+        let payload = batch.record(1, b"fixed", &[b"payload"]).unwrap();
+        let second = batch.gather(7, &[&[4; 30]]).unwrap();
+        let third = batch.gather(7, &[&[5; 11]]).unwrap();
+        let other = batch.gather(8, &[b"x"]).unwrap();
+        assert!(matches!(batch.gather(8, &[&[6; 41]]), Err(BatchError::RecordTooLarge { bytes: 41, limit: 40 })));
+        batch.sum_up();
+        let after = batch.gather(8, &[b"y"]).unwrap();
+        assert!(after > other, "what was summed up is finished");
+        batch.sum_up();
+        assert_eq!(batch.count(), 6);
+        for (location, kind, bytes) in [
+            (first, 7, &b"one two three"[..]),
+            (payload, 1, b"payload"),
+            (second, 7, &[4; 30]),
+            (third, 7, &[5; 11]),
+            (other, 8, b"x"),
+            (after, 8, b"y"),
+        ] {
+            let view = batch.read(location).unwrap().unwrap();
+            assert_eq!((view.kind, view.payload), (kind, bytes));
+        }
+        let mut whole = RecordsChecksum::default();
+        whole.catch_up(batch.records());
+        let sealed = |checksum| {
+            let header = entry::Header {
+                flags: 0,
+                length: 0,
+                shard: 0,
+                count: 0,
+                epoch: crate::location::Epoch(1),
+                position: Position(1),
+                previous: entry::ChainHash(0),
+                now_ms: 0,
+            };
+            entry::seal(&header, checksum, 9)
+        };
+        assert_eq!(sealed(batch.checksum()), sealed(whole), "the batch's checksum is that of its bytes");
+    }
+
+    #[test]
+    fn a_full_batch_takes_no_further_item() {
+        let mut batch = batch();
+        while batch.gather(1, &[&[7; 9]]).is_ok() {}
+        assert!(batch.is_full());
+        assert!(batch.padded_bytes() <= LIMITS.entry_bytes());
+        assert!(matches!(batch.gather(1, &[]), Err(BatchError::Full { .. })));
+    }
+
+    #[test]
+    fn a_batch_goes_past_the_cache_if_it_is_read_never_or_in_long_stretches() {
         let limits = Limits { batch_bytes: 160, record_bytes: 40 };
-        for (case, count, close, past) in
-            [("small", 0, true, false), ("large", 1, true, true), ("scattered", 9, false, false)]
-        {
+        for (case, count, read_back, past) in [
+            ("small", 0, ReadBack::Stretches, false),
+            ("large", 1, ReadBack::Stretches, true),
+            ("scattered", 9, ReadBack::Scattered, false),
+            ("small, for nobody", 0, ReadBack::Never, true),
+        ] {
             let mut batch =
                 Batch::new(Vec::new(), Location::new(Region::segment(2), 8192), Position(1), limits);
             for _ in 0..count {
                 batch.record(1, b"", &[]).unwrap();
             }
-            batch.set_close(close);
+            batch.set_read_back(read_back);
             assert_eq!(batch.goes_past_cache(), past, "{case}");
         }
     }

@@ -48,7 +48,7 @@ mod sweep;
 mod units;
 mod verify;
 
-pub use batch::{Batch, BatchError, Limits, Part};
+pub use batch::{Batch, BatchError, Limits, Part, ReadBack};
 pub use chain::{Chain, Meaning};
 pub use entry::{ChainHash, Entry, EntryError};
 pub use extent::ExtentWriter;

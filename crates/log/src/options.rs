@@ -15,7 +15,7 @@ pub struct Options {
     /// segment is rare (one in fifty full commits).
     pub segment_bytes: u64,
     /// Length of the very first segment of a new directory, which is zero-filled before the log
-    /// starts; kept small so that a new broker accepts connections at once.
+    /// starts as far as entries can begin in it; kept small so that a new broker accepts connections at once.
     pub first_segment_bytes: u64,
     /// What the ring may take on disk. Beyond it, live records must move to extents.
     pub ring_bytes: u64,
@@ -41,7 +41,7 @@ impl Default for Options {
         Self {
             shard: 0,
             segment_bytes: 64 << 20,
-            first_segment_bytes: 4 << 20,
+            first_segment_bytes: 11 << 18,
             ring_bytes: 2 << 30,
             spare_segments: 2,
             disk_reserve_bytes: 256 << 20,

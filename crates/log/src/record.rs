@@ -14,6 +14,9 @@ use bytes::Bytes;
 
 /// Bytes before a record's fixed part.
 pub const HEADER_BYTES: usize = 12;
+const LENGTH_OFFSET: usize = 4;
+const FIXED_LENGTH_OFFSET: usize = 8;
+const KIND_OFFSET: usize = 10;
 /// Records start at multiples of this.
 pub(crate) const ALIGNMENT: usize = 8;
 
@@ -99,18 +102,29 @@ pub(crate) fn encode(
     payload_parts: &[&[u8]],
 ) -> Sum {
     let start = buffer.len();
-    let payload: usize = payload_parts.iter().map(|part| part.len()).sum();
-    let length = u32::try_from(fixed.len() + payload).expect("the batch limits records to far below 4 GiB");
-    let fixed_length = u16::try_from(fixed.len()).expect("the batch limits fixed parts to 64 KiB");
-    buffer.extend_from_slice(&[0; 4]);
-    buffer.extend_from_slice(&length.to_le_bytes());
-    buffer.extend_from_slice(&fixed_length.to_le_bytes());
-    buffer.extend_from_slice(&[kind, 0]);
+    begin(buffer, kind);
     buffer.extend_from_slice(fixed);
     for part in payload_parts {
         buffer.extend_from_slice(part);
     }
-    let record = buffer.get_mut(start..).expect("the record was just appended");
+    finish(buffer, start, location, fixed.len())
+}
+
+/// Appends the header of a record whose bytes follow, to be [finished](finish) behind them.
+pub(crate) fn begin(buffer: &mut Vec<u8>, kind: u8) {
+    let mut header = [0; HEADER_BYTES];
+    put(&mut header, KIND_OFFSET, &[kind]);
+    buffer.extend_from_slice(&header);
+}
+
+/// Finishes the record that begins at `start` and ends with `buffer`, and says its checksum.
+pub(crate) fn finish(buffer: &mut Vec<u8>, start: usize, location: Location, fixed_bytes: usize) -> Sum {
+    let record = buffer.get_mut(start..).expect("the record was begun here");
+    let length = record.len().saturating_sub(HEADER_BYTES);
+    let length = u32::try_from(length).expect("the batch limits records to far below 4 GiB");
+    let fixed_length = u16::try_from(fixed_bytes).expect("the batch limits fixed parts to 64 KiB");
+    put(record, LENGTH_OFFSET, &length.to_le_bytes());
+    put(record, FIXED_LENGTH_OFFSET, &fixed_length.to_le_bytes());
     let sum = sum(location, record);
     put(record, 0, &sum.checksum.to_le_bytes());
     buffer.resize(round_up(buffer.len(), ALIGNMENT), 0);

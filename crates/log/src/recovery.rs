@@ -170,8 +170,10 @@ impl Opening {
     pub fn begin(disk: Arc<dyn Disk>, options: Options) -> Result<Self, OpenError> {
         options.check()?;
         // A killed process leaves names and bytes that the kernel shows but has not stored. What
-        // recovery builds on must be on the device first.
-        disk.sync_directory()?;
+        // recovery builds on must be on the device first. On an empty directory it builds on nothing.
+        if !disk.list()?.is_empty() {
+            disk.sync_directory()?;
+        }
         let inventory = Inventory::take(&*disk, &options)?;
         for number in inventory.segments.keys().rev().take(3) {
             inventory.store(&*disk, FileName::Segment(*number))?;

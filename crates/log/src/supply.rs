@@ -170,13 +170,15 @@ impl Supply {
         Ok(segment)
     }
 
-    /// Creates the first segment of a new log, zero-filled.
+    /// Creates the first segment of a new log, zero-filled as far as entries can begin in it: only a large one reaches
+    /// beyond that, whose blocks take long whatever was in them.
     pub(crate) fn first(&self) -> Result<Segment, DiskError> {
         let _files = self.files();
         let bytes = self.options.first_segment_bytes;
+        let begins = bytes.saturating_sub(on_disk(self.options.limits.entry_bytes()));
         let spare = self.new_spare();
         self.disk.create(FileName::Spare(spare), bytes)?;
-        self.disk.zero(FileName::Spare(spare), 0, in_memory(bytes))?;
+        self.disk.zero(FileName::Spare(spare), 0, in_memory(begins))?;
         self.state().spares.push(spare);
         let segment = self.name_segment(1, bytes)?;
         self.state().active = 1;

@@ -150,17 +150,21 @@ pub async fn serve(
     let disk: Arc<dyn Disk> = Arc::new(MeasuredDisk::new(Arc::new(disk), Arc::clone(&disk_figures)));
     let root_key =
         if settings.dev { root_key::EMULATOR_KEY.to_owned() } else { root_key::load_or_generate(&folder)? };
+    // A certificate that is made now takes about as long as an empty log, and needs nothing of it.
+    let acceptor = tokio::task::spawn_blocking({
+        let (files, folder, host) = (settings.certificate.clone(), folder.clone(), settings.host.to_string());
+        move || {
+            let files = files.map_or_else(|| tls::development_files(&folder, &host), Ok)?;
+            tls::acceptor(&files)
+        }
+    });
     let broker = open_broker(&disk, &folder, &root_key, &settings.keys)?;
     let operator = Caller::operator(&broker)?;
     apply_definitions(&settings, &operator).await?;
     if let Some(path) = &settings.emulator_config {
         apply_emulator_config(path, &operator).await?;
     }
-    let certificate = match &settings.certificate {
-        Some(files) => files.clone(),
-        None => tls::development_files(&folder, &settings.host.to_string())?,
-    };
-    let acceptor = tls::acceptor(&certificate)?;
+    let acceptor = acceptor.await.expect("making an acceptor does not panic")?;
     let (spans, exporter) = match &settings.collector {
         Some(collector) => Exporter::start(collector).map(|(spans, exporter)| (Some(spans), Some(exporter))),
         None => Ok((None, None)),

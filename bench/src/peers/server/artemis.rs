@@ -38,7 +38,7 @@ const TUNED: [&str; 4] = ["journal-type", "journal-buffer-timeout", "journal-max
 
 #[derive(Debug, Default)]
 pub(super) struct Artemis {
-    tuning: OnceLock<Result<Tuning, String>>,
+    tuning: OnceLock<Tuning>,
 }
 
 /// What the distribution chooses for a machine.
@@ -229,9 +229,12 @@ impl Artemis {
 
     /// Asked of the distribution once, so that all starts of a run are the same.
     fn tuning(&self, home: &Path) -> Result<&Tuning> {
-        let tuning =
-            self.tuning.get_or_init(|| Tuning::measure(home).map_err(|reason| format!("{reason:#}")));
-        tuning.as_ref().map_err(|reason| anyhow!("{reason}"))
+        if let Some(tuning) = self.tuning.get() {
+            return Ok(tuning);
+        }
+        // What it lacks now, such as Java, may be there when it is asked again.
+        let measured = Tuning::measure(home)?;
+        Ok(self.tuning.get_or_init(|| measured))
     }
 }
 

@@ -11,7 +11,9 @@ pub fn check_record(kind: u8, fixed: &[u8], payload: &[u8]) {
     let location = Location::from_raw(1 << 32);
     let _ = record::stored(fixed, Bytes::copy_from_slice(payload));
     let mut assembler = Assembler::default();
-    let _ = assembler.take(&RecordView { location, kind, fixed, payload });
+    for record in record::each(&RecordView { location, kind, fixed, payload }).flatten() {
+        let _ = assembler.take(&record);
+    }
     if let Ok(fact) = facts::decode(kind, fixed, None) {
         let mut written = Vec::new();
         assert_eq!(facts::encode(&fact, &mut written), Some(kind), "a fact keeps its kind");

@@ -9,6 +9,13 @@
 //! its last says that more follows, and reading hands out whole units only. A unit cut off by a crash
 //! is dropped when the next start announces itself ([`Fact::Recovered`]), or at the end of the log.
 //!
+//! Facts without a payload are small and come in runs, such as the locks and settlements of many messages. A run of them
+//! shares one record of the log ([`GATHERED`]), whose payload is
+//!
+//! ```text
+//! kind u8 | length u16 | fixed part     for each of them
+//! ```
+//!
 //! A message too large for one record lies in records of its own before its fact; fields that are too
 //! large for the fixed part do too.
 
@@ -19,6 +26,8 @@ use vorrang_engine::Location;
 use vorrang_engine::fact::{Fact, Payload};
 use vorrang_log::{Part, RecordView};
 
+/// Several facts without a payload.
+pub const GATHERED: u8 = 252;
 /// A payload that was moved out of the log.
 pub const PAYLOAD_ALONE: u8 = 253;
 /// A stretch of fields that did not fit into their fact's record.
@@ -44,12 +53,19 @@ const PREFIX_BYTES_MAX: usize = 1 + 4 + 16;
 /// the list of the records that hold it.
 const FIELDS_BYTES_MAX: usize = 32 * 1024;
 
+/// Facts of up to so many bytes share a record with others.
+const GATHERED_BYTES_MAX: usize = 512;
+
 /// Where records go.
 pub trait Sink {
     /// Why a record could not be taken.
     type Failure;
     /// Takes a record and says where it will lie.
     fn append(&mut self, kind: u8, fixed: &[u8], payload: &[u8]) -> Result<Location, Self::Failure>;
+    /// Adds a small item, which comes in parts, to a record that gathers them, and says where that will lie.
+    fn gather(&mut self, item: &[&[u8]]) -> Result<Location, Self::Failure> {
+        self.append(GATHERED, &[], &item.concat())
+    }
     /// The most bytes, fixed part and payload together, of one record.
     fn record_bytes_max(&self) -> usize;
     /// The list of the records that hold this payload, and the first of them, if it was written before.
@@ -86,6 +102,13 @@ pub fn write<S: Sink>(
     fields.clear();
     let Some(kind) = facts::encode(fact, fields) else { return Ok(None) };
     let payload = fact.payload();
+    if payload.is_none() && fields.len() < GATHERED_BYTES_MAX.min(sink.record_bytes_max() / 4) {
+        let shape = if more { MORE } else { 0 };
+        let length = u16::try_from(fields.len() + 1).expect("it is small");
+        let [low, high] = length.to_le_bytes();
+        let location = sink.gather(&[&[kind, low, high, shape], fields])?;
+        return Ok(Some(Written { location, first_part: None }));
+    }
     let bytes = payload.map_or(&[][..], |payload| &payload.bytes);
     let assigned_id = payload.and_then(|payload| payload.assigned_id);
     let mut shape = if more { MORE } else { 0 };
@@ -265,6 +288,34 @@ pub struct Read {
     pub first_part: Option<Location>,
 }
 
+/// The records of facts that a record of the log holds: itself, or those it gathers.
+pub fn each<'a>(record: &RecordView<'a>) -> impl Iterator<Item = Result<RecordView<'a>, Error>> + use<'a> {
+    let record = *record;
+    let is_gathered = record.kind == GATHERED;
+    let mut rest = record.payload;
+    let mut gathered = move || {
+        let short = |wanted, rest: &[u8]| Error::Short { wanted, left: rest.len() };
+        let (&[kind, low, high], behind) = rest.split_first_chunk().ok_or(short(3, rest))?;
+        let length = usize::from(u16::from_le_bytes([low, high]));
+        let (fixed, behind) = behind.split_at_checked(length).ok_or(short(length, behind))?;
+        rest = behind;
+        Ok((RecordView { kind, fixed, payload: &[], ..record }, rest.is_empty()))
+    };
+    let mut done = is_gathered && record.payload.is_empty();
+    std::iter::from_fn(move || {
+        if done {
+            return None;
+        }
+        if !is_gathered {
+            done = true;
+            return Some(Ok(record));
+        }
+        let next = gathered();
+        done = next.as_ref().map_or(true, |(_, last)| *last);
+        Some(next.map(|(view, _)| view))
+    })
+}
+
 /// Puts records together to facts, and facts to units.
 #[derive(Debug, Default)]
 pub struct Assembler {
@@ -274,13 +325,14 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Takes the next record of the log. If it ends a unit, the unit's facts are returned.
+    /// Takes the next record, [each](each) on its own. If it ends a unit, the unit's facts are returned.
     pub fn take(&mut self, record: &RecordView<'_>) -> Result<Option<&[Read]>, Error> {
         if std::mem::take(&mut self.whole) {
             self.unit.clear();
         }
         match record.kind {
             PAYLOAD_PART | PAYLOAD_ALONE => return Ok(None),
+            GATHERED => return Err(Error::invalid("record", &"one that gathers others within another")),
             FIELDS_PART => {
                 self.fields.extend_from_slice(record.payload);
                 return Ok(None);

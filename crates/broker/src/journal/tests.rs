@@ -1,5 +1,5 @@
 use super::facts::{KINDS, decode, encode};
-use super::record::{self, Assembler, Content, Scratch, Sink, stored};
+use super::record::{self, Assembler, Content, GATHERED, Scratch, Sink, each, stored};
 use super::samples::{FACTS, Source};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -24,6 +24,16 @@ impl Sink for Records {
         self.kept.push((location, kind, fixed.to_vec(), payload.to_vec()));
         Ok(location)
     }
+    fn gather(&mut self, item: &[&[u8]]) -> Result<Location, Infallible> {
+        let item = item.concat();
+        match self.kept.last_mut() {
+            Some((location, GATHERED, _, payload)) if payload.len() + item.len() <= self.bytes_max => {
+                payload.extend(item);
+                Ok(*location)
+            }
+            _ => self.append(GATHERED, &[], &item),
+        }
+    }
     fn record_bytes_max(&self) -> usize {
         self.bytes_max
     }
@@ -41,8 +51,10 @@ impl Records {
         for (location, kind, fixed, payload) in &self.kept {
             let location = vorrang_log::Location::from_raw(location.0);
             let view = RecordView { location, kind: *kind, fixed, payload };
-            if let Some(unit) = assembler.take(&view).unwrap() {
-                units.push(unit.iter().map(|read| format!("{:?}", read.fact)).collect());
+            for record in each(&view) {
+                if let Some(unit) = assembler.take(&record.unwrap()).unwrap() {
+                    units.push(unit.iter().map(|read| format!("{:?}", read.fact)).collect());
+                }
             }
         }
         units
@@ -139,6 +151,52 @@ fn a_unit_is_handed_out_whole_or_not_at_all() {
 }
 
 #[test]
+fn facts_without_a_payload_share_a_record_and_come_back_in_order() {
+    let renewed = |sequence| {
+        let (mailbox, at, until) = (MailboxId(1), Timestamp(1), Timestamp(2));
+        Fact::Renewed { mailbox, sequence: Sequence(sequence), at, until }
+    };
+    let mut records = Records::new(1_000);
+    let scratch = &mut Scratch::default();
+    let mut written = Vec::new();
+    for (mut fact, more) in [
+        (renewed(1), false),
+        (renewed(2), true),
+        (renewed(3), false),
+        (message(4), false),
+        (renewed(5), true),
+        (message(6), false),
+        (renewed(7), false),
+    ] {
+        record::write(&mut fact, more, &mut records, scratch).unwrap();
+        written.push(format!("{fact:?}"));
+    }
+    let kinds: Vec<u8> = records.kept.iter().map(|(_, kind, ..)| *kind).collect();
+    assert_eq!(kinds, [GATHERED, 4, GATHERED, 4, GATHERED]);
+    let units = records.units();
+    assert_eq!(units.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 1, 2, 1]);
+    assert_eq!(units.concat(), written);
+}
+
+#[test]
+fn a_record_that_gathers_is_read_to_its_end_or_refused() {
+    let whole = [10, 1, 0, 7, 11, 2, 0, 8, 9];
+    let read = |payload: &[u8]| {
+        let location = vorrang_log::Location::from_raw(1 << 32);
+        each(&RecordView { location, kind: GATHERED, fixed: &[], payload })
+            .map(|record| record.map(|record| (record.kind, record.fixed.to_vec())).ok())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(read(&whole), [Some((10, vec![7])), Some((11, vec![8, 9]))]);
+    assert_eq!(read(&[]), []);
+    for end in [1, 2, 3, 5, 7, 8] {
+        let items = read(&whole[..end]);
+        assert_eq!(items.last(), Some(&None), "after {end} bytes");
+        assert_eq!(items.len(), if end > 4 { 2 } else { 1 }, "after {end} bytes");
+    }
+}
+
+#[test]
 fn a_fact_nobody_keeps_writes_nothing() {
     let mut records = Records::new(1_000);
     let mut fact = Fact::Pumped;
@@ -166,6 +224,7 @@ proptest! {
     fn any_bytes_are_a_fact_or_an_error(kind: u8, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         super::fuzzing::check_record(kind, &bytes, &[]);
         super::fuzzing::check_record(4, &bytes, &bytes);
+        super::fuzzing::check_record(GATHERED, &[], &bytes);
     }
 
     #[test]

@@ -1,16 +1,19 @@
-//! Whether the messages of a batch lie among their own kind.
+//! Who will read the messages of a batch back from the log, and how.
 //!
-//! Messages are read back lane by lane. A large batch that belongs to one lane, or two or three, is read in long stretches,
-//! which a disk gives as fast as they can be sent: so it need not be copied into the system's cache when it is written.
-//! What is scattered would be read in single blocks, and is worth the copy.
+//! Nobody reads a message that is handed out in the step that took it in: it is delivered from memory. Nor does anybody read
+//! settlements. Other messages are read lane by lane. A large batch that belongs to one lane, or two or three, is read in
+//! long stretches, which a disk gives as fast as they can be sent. Neither need be copied into the system's cache when it is
+//! written. What is scattered would be read in single blocks, and is worth the copy.
 
 use smallvec::SmallVec;
-use vorrang_engine::fact::Fact;
-use vorrang_engine::{Level, MailboxId};
-use vorrang_log::Position;
+use vorrang_engine::fact::{Arrival, Fact};
+use vorrang_engine::{Level, MailboxId, Sequence};
+use vorrang_log::{Position, ReadBack};
 
 /// As many lanes as can [rest](super::resting) in one segment.
 const LANES_MAX: usize = 3;
+/// Messages that are looked for one by one when some are handed out. A batch with more of them is a large one.
+const WAITING_MAX: usize = 8;
 
 /// Who the messages of the batch in hand belong to.
 #[derive(Debug, Default)]
@@ -18,6 +21,10 @@ pub(super) struct Company {
     batch: Position,
     lanes: SmallVec<[(MailboxId, Level); LANES_MAX]>,
     scattered: bool,
+    /// Those that were not handed out yet.
+    waiting: SmallVec<[(MailboxId, Sequence); WAITING_MAX]>,
+    /// More wait than are known one by one.
+    many: bool,
 }
 
 impl Company {
@@ -28,24 +35,58 @@ impl Company {
         }
         match fact {
             Fact::Enqueued { arrival, .. } => {
-                let lane = (arrival.mailbox, arrival.level);
-                if !self.lanes.contains(&lane) {
-                    if self.lanes.len() < LANES_MAX {
-                        self.lanes.push(lane);
-                    } else {
-                        self.scattered = true;
-                    }
-                }
+                self.note_lane((arrival.mailbox, arrival.level));
+                self.note_waiting(arrival);
             }
             // Subscriptions read at times of their own, and so do messages that wait for theirs.
-            Fact::Published { .. } | Fact::Scheduled { .. } => self.scattered = true,
+            Fact::Published { copies, .. } => {
+                self.scattered = true;
+                copies.iter().for_each(|copy| self.note_waiting(copy));
+            }
+            Fact::Scheduled { arrival, .. } => {
+                self.scattered = true;
+                self.note_waiting(arrival);
+            }
+            Fact::Locked { mailbox, sequence, .. } | Fact::Taken { mailbox, sequence, .. } if !self.many => {
+                let handed_out = (*mailbox, *sequence);
+                if let Some(place) = self.waiting.iter().position(|waiting| *waiting == handed_out) {
+                    self.waiting.swap_remove(place);
+                }
+            }
             _ => {}
         }
     }
 
-    /// Whether the messages of a batch, if it has any, are of a few lanes.
-    pub(super) fn is_close(&self, batch: Position) -> bool {
-        batch == self.batch && !self.scattered && !self.lanes.is_empty()
+    fn note_lane(&mut self, lane: (MailboxId, Level)) {
+        if self.lanes.contains(&lane) {
+            return;
+        }
+        if self.lanes.len() < LANES_MAX {
+            self.lanes.push(lane);
+        } else {
+            self.scattered = true;
+        }
+    }
+
+    fn note_waiting(&mut self, arrival: &Arrival) {
+        if self.waiting.len() < WAITING_MAX {
+            self.waiting.push((arrival.mailbox, arrival.sequence));
+        } else {
+            self.many = true;
+        }
+    }
+
+    /// How the records of a batch will be read back.
+    pub(super) fn read_back(&self, batch: Position) -> ReadBack {
+        if batch != self.batch {
+            ReadBack::Scattered
+        } else if self.waiting.is_empty() && !self.many {
+            ReadBack::Never
+        } else if self.scattered {
+            ReadBack::Scattered
+        } else {
+            ReadBack::Stretches
+        }
     }
 }
 
@@ -53,52 +94,93 @@ impl Company {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use vorrang_engine::fact::{Arrival, Payload};
-    use vorrang_engine::{EntityId, LevelOrigin, Location, Sequence, Timestamp};
+    use vorrang_engine::fact::Payload;
+    use vorrang_engine::{EntityId, LevelOrigin, Location, Timestamp};
 
     fn payload() -> Payload {
         Payload { bytes: Bytes::new(), size: 0, location: Location::NOWHERE, assigned_id: None }
     }
 
-    fn enqueued(mailbox: u32, level: u8) -> Fact {
-        let arrival = Arrival {
+    fn arrival(mailbox: u32, sequence: u64, level: u8) -> Arrival {
+        Arrival {
             mailbox: MailboxId(mailbox),
-            sequence: Sequence(1),
+            sequence: Sequence(sequence),
             eligible: Timestamp(1),
             level: Level(level),
             origin: LevelOrigin::Default,
             details: None,
-        };
-        Fact::Enqueued { payload: payload(), arrival }
+        }
     }
 
-    fn published() -> Fact {
+    fn enqueued(mailbox: u32, level: u8) -> Fact {
+        Fact::Enqueued { payload: payload(), arrival: arrival(mailbox, 1, level) }
+    }
+
+    fn published(copies: Vec<Arrival>) -> Fact {
         let (topic, sequence, at) = (EntityId(1), Sequence(1), Timestamp(1));
-        Fact::Published { topic, sequence, at, payload: payload(), copies: Vec::new() }
+        Fact::Published { topic, sequence, at, payload: payload(), copies }
+    }
+
+    fn taken(mailbox: u32, sequence: u64) -> Fact {
+        let (mailbox, sequence) = (MailboxId(mailbox), Sequence(sequence));
+        Fact::Taken { mailbox, sequence, at: Timestamp(1), receiver: None, rescue: 0 }
+    }
+
+    fn read_back(facts: &[Fact]) -> ReadBack {
+        let mut company = Company::default();
+        for fact in facts {
+            company.note(Position(5), fact);
+        }
+        assert_eq!(company.read_back(Position(6)), ReadBack::Scattered, "nothing is known of the next batch");
+        let read_back = company.read_back(Position(5));
+        company.note(Position(6), &enqueued(1, 1));
+        assert_eq!(company.read_back(Position(6)), ReadBack::Stretches, "the next batch begins anew");
+        read_back
     }
 
     #[test]
-    fn messages_of_up_to_three_lanes_lie_close() {
+    fn messages_of_up_to_three_lanes_are_read_in_stretches() {
         let lanes = |count: u8| (0..200).map(|number| enqueued(7, number % count)).collect::<Vec<_>>();
         let cases = [
-            ("none", Vec::new(), false),
-            ("settlements", vec![Fact::Recovered { generation: 1, at: Timestamp(1) }], false),
-            ("one", lanes(1), true),
-            ("three", lanes(3), true),
-            ("four", lanes(4), false),
-            ("levels of two queues", [lanes(2), vec![enqueued(8, 0)]].concat(), true),
-            ("and of a third", [lanes(2), vec![enqueued(8, 0), enqueued(9, 0)]].concat(), false),
-            ("one, and a topic", [lanes(1), vec![published()]].concat(), false),
+            ("one", lanes(1), ReadBack::Stretches),
+            ("three", lanes(3), ReadBack::Stretches),
+            ("four", lanes(4), ReadBack::Scattered),
+            ("levels of two queues", [lanes(2), vec![enqueued(8, 0)]].concat(), ReadBack::Stretches),
+            (
+                "and of a third",
+                [lanes(2), vec![enqueued(8, 0), enqueued(9, 0)]].concat(),
+                ReadBack::Scattered,
+            ),
+            ("one, and a topic", [lanes(1), vec![published(Vec::new())]].concat(), ReadBack::Scattered),
         ];
-        for (case, facts, close) in cases {
-            let mut company = Company::default();
-            for fact in &facts {
-                company.note(Position(5), fact);
-            }
-            assert_eq!(company.is_close(Position(5)), close, "{case}");
-            assert!(!company.is_close(Position(6)), "{case}: the next batch has nobody yet");
-            company.note(Position(6), &enqueued(1, 1));
-            assert!(company.is_close(Position(6)), "{case}: the next batch begins anew");
+        for (case, facts, expected) in cases {
+            assert_eq!(read_back(&facts), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn nobody_reads_what_is_handed_out_at_once_or_is_no_message() {
+        let sent = |sequence| Fact::Enqueued { payload: payload(), arrival: arrival(7, sequence, 0) };
+        let copies = || vec![arrival(8, 1, 0), arrival(9, 1, 0)];
+        let many = u64::try_from(WAITING_MAX).unwrap() + 1;
+        let cases = [
+            ("settlements", vec![Fact::Recovered { generation: 1, at: Timestamp(1) }], ReadBack::Never),
+            ("one that waits", vec![sent(1)], ReadBack::Stretches),
+            ("one that is handed out", vec![sent(1), taken(7, 1)], ReadBack::Never),
+            ("an older one is", vec![sent(2), taken(7, 1)], ReadBack::Stretches),
+            ("one of another queue is", vec![sent(1), taken(8, 1)], ReadBack::Stretches),
+            ("one of two is", vec![sent(1), sent(2), taken(7, 1)], ReadBack::Stretches),
+            ("both are", vec![sent(1), sent(2), taken(7, 1), taken(7, 2)], ReadBack::Never),
+            ("one copy is", vec![published(copies()), taken(8, 1)], ReadBack::Scattered),
+            ("both copies are", vec![published(copies()), taken(9, 1), taken(8, 1)], ReadBack::Never),
+            (
+                "more than are known are",
+                (1..=many).map(sent).chain((1..=many).map(|number| taken(7, number))).collect(),
+                ReadBack::Stretches,
+            ),
+        ];
+        for (case, facts, expected) in cases {
+            assert_eq!(read_back(&facts), expected, "{case}");
         }
     }
 }

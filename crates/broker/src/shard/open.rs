@@ -9,7 +9,7 @@ use super::payload::Decode;
 use super::regions::{Regions, region_of};
 use super::snapshot::Schedule;
 use super::writer::Writer;
-use crate::journal::record::{Assembler, alone};
+use crate::journal::record::{Assembler, alone, each};
 use crate::journal::{self, stream};
 use std::sync::Arc;
 use vorrang_engine::entity::authorization::AuthorizationRule;
@@ -119,8 +119,8 @@ pub fn open(
             if let Some(written) = alone(&record)? {
                 regions.wrote(written.location, written.first_part);
             }
-            if let Some(unit) = assembler.take(&record)? {
-                for read in unit {
+            for record in each(&record) {
+                for read in assembler.take(&record?)?.unwrap_or_default() {
                     state.apply(&read.fact);
                     if let (Some(payload), first) = (read.fact.payload(), read.first_part) {
                         regions.wrote(payload.location, first);

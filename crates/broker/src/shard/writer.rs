@@ -9,7 +9,7 @@
 use super::company::Company;
 use super::regions::{Regions, region_of};
 use super::staging::Ahead;
-use crate::journal::record::{self, Scratch, Sink, Written};
+use crate::journal::record::{self, GATHERED, Scratch, Sink, Written};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use vorrang_engine::fact::Fact;
@@ -79,7 +79,7 @@ impl Writer {
                 if !batch.is_empty() {
                     self.unconfirmed = Some(self.now);
                 }
-                batch.set_close(self.company.is_close(batch.position()));
+                batch.set_read_back(self.company.read_back(batch.position()));
                 self.log.submit(batch, self.now.0).map(|_| ())
             }
             None => Ok(()),
@@ -239,21 +239,21 @@ impl Writer {
         }
         Ok(self.batch.as_mut().expect("the loop ends with a batch in hand"))
     }
-}
 
-impl Sink for Writer {
-    type Failure = Failure;
-
-    fn append(&mut self, kind: u8, fixed: &[u8], payload: &[u8]) -> Result<Location, Failure> {
+    /// Puts so many bytes into the batch in hand, or into the next if it is full, and says where they lie.
+    fn put(
+        &mut self,
+        bytes: usize,
+        put: impl Fn(&mut Batch) -> Result<vorrang_log::Location, BatchError>,
+    ) -> Result<Location, Failure> {
         loop {
             let batch = self.hand()?;
-            match batch.record(kind, fixed, &[payload]) {
+            match put(batch) {
                 Ok(location) => {
                     let (position, location) = (batch.position(), Location(location.raw()));
                     if self.in_flight.back().is_none_or(|(newest, _)| *newest < position) {
                         self.in_flight.push_back((position, location));
                     }
-                    let bytes = fixed.len().saturating_add(payload.len());
                     self.bytes = self.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
                     return Ok(location);
                 }
@@ -263,6 +263,20 @@ impl Sink for Writer {
                 }
             }
         }
+    }
+}
+
+impl Sink for Writer {
+    type Failure = Failure;
+
+    fn append(&mut self, kind: u8, fixed: &[u8], payload: &[u8]) -> Result<Location, Failure> {
+        let bytes = fixed.len().saturating_add(payload.len());
+        self.put(bytes, |batch| batch.record(kind, fixed, &[payload]))
+    }
+
+    fn gather(&mut self, item: &[&[u8]]) -> Result<Location, Failure> {
+        let bytes = item.iter().map(|part| part.len()).sum();
+        self.put(bytes, |batch| batch.gather(GATHERED, item))
     }
 
     fn record_bytes_max(&self) -> usize {

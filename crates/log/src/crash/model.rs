@@ -4,7 +4,7 @@
 //! any crash the recovered state must be *exactly* the state after some batch, not before the
 //! last acknowledged one, and everything in it must be readable.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, ReadBack};
 use crate::dice::Dice;
 use crate::disk::{Disk, FileName, SimDisk};
 use crate::entry::Entry;
@@ -266,7 +266,7 @@ impl Store {
     }
 
     fn submit(&mut self, mut batch: Batch) -> Result<(), String> {
-        batch.set_close(batch.count() % 2 == 1);
+        batch.set_read_back(if batch.count() % 2 == 1 { ReadBack::Never } else { ReadBack::Stretches });
         let position = self.log.submit(batch, self.now_ms).map_err(|error| error.to_string())?;
         self.history.after.insert(position, Arc::new(self.state.outline()));
         Ok(())

@@ -1,5 +1,6 @@
 use super::*;
 use crate::disk::{Fault, FileName, RealDisk, SimDisk};
+use crate::batch::ReadBack;
 use crate::entry::Entry;
 use crate::recovery::{Findings, Opening};
 use crate::shared::Notice;
@@ -63,7 +64,11 @@ fn what_goes_past_the_cache_is_whole_blocks_and_reads_back() {
         while !batch.is_full() && batch.count() <= u32::from(number % 5) {
             places.push((batch.record(1, b"fixed", &[&payload]).unwrap(), payload.clone()));
         }
-        batch.set_close(number % 3 != 0);
+        batch.set_read_back(match number % 3 {
+            0 => ReadBack::Scattered,
+            1 => ReadBack::Stretches,
+            _ => ReadBack::Never,
+        });
         log.submit(batch, 5).unwrap();
         log.flush().unwrap();
         log.upkeep();
