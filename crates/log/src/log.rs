@@ -15,7 +15,7 @@
 
 use crate::batch::Batch;
 use crate::closing::Closing;
-use crate::disk::{Disk, Trouble};
+use crate::disk::{Disk, DiskError, Trouble};
 use crate::entry::{ChainHash, FLAG_CLOSED, FLAG_EPOCH};
 use crate::extent::{self, ExtentWriter, Extents};
 use crate::location::{Epoch, Location, Position, Region};
@@ -82,10 +82,10 @@ impl Recovered {
             })?,
             spawn(format!("log-upkeep-{shard}"), {
                 let (shared, supply) = (Arc::clone(&log.shared), Arc::clone(&log.supply));
-                let extents = Arc::clone(&log.extents);
+                let (extents, ring) = (Arc::clone(&log.extents), Arc::clone(&log.ring));
                 move || {
                     while shared.wait_for_upkeep() {
-                        keep_up(&shared, &supply, &extents, rate);
+                        keep_up(&shared, &supply, &extents, &ring, rate);
                     }
                 }
             })?,
@@ -176,7 +176,7 @@ fn location(place: &Place) -> Location {
 
 fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
     std::thread::Builder::new().name(name.clone()).spawn(work).map_err(|error| {
-        OpenError::Disk(crate::disk::DiskError {
+        OpenError::Disk(DiskError {
             action: "start thread",
             target: name,
             trouble: Trouble::Other,
@@ -187,19 +187,14 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandl
 
 /// Does all upkeep there is. Trouble with background files is final too: a disk that fails there
 /// cannot be trusted with the next commit.
-fn keep_up(shared: &Shared, supply: &Supply, extents: &Extents, pace: Pace) {
+fn keep_up(shared: &Shared, supply: &Supply, extents: &Extents, ring: &Mutex<Ring>, pace: Pace) {
     while !shared.is_stopping() && shared.failure().is_none() {
         let rest = |bytes| {
             if !shared.is_stopping() {
                 pace.rest(bytes);
             }
         };
-        let outcome = match extents.upkeep() {
-            Ok(true) => Ok(Upkeep::Worked),
-            Ok(false) => supply.upkeep(shared.durable(), &rest),
-            Err(error) => Err(error),
-        };
-        match outcome {
+        match keep_up_once(shared.durable(), supply, extents, ring, &rest) {
             Ok(Upkeep::Worked) => {}
             Ok(Upkeep::Idle | Upkeep::NoSpace) => return,
             Err(error) => {
@@ -207,6 +202,26 @@ fn keep_up(shared: &Shared, supply: &Supply, extents: &Extents, pace: Pace) {
             }
         }
     }
+}
+
+/// One step of upkeep: what small commits will need first.
+fn keep_up_once(
+    durable: Position,
+    supply: &Supply,
+    extents: &Extents,
+    ring: &Mutex<Ring>,
+    rest: &dyn Fn(u64),
+) -> Result<Upkeep, DiskError> {
+    if extents.upkeep()? {
+        return Ok(Upkeep::Worked);
+    }
+    if let Some(bytes) = supply.rest_before_filling_ahead() {
+        rest(bytes);
+        if lock(ring).fill_ahead()? {
+            return Ok(Upkeep::Worked);
+        }
+    }
+    supply.upkeep(durable, rest)
 }
 
 impl Log {
@@ -452,7 +467,7 @@ impl Log {
 
     /// Does the background work here and now; for logs without threads.
     pub fn upkeep(&self) {
-        keep_up(&self.shared, &self.supply, &self.extents, Pace::UNLIMITED);
+        keep_up(&self.shared, &self.supply, &self.extents, &self.ring, Pace::UNLIMITED);
     }
 }
 

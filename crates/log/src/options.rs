@@ -14,8 +14,8 @@ pub struct Options {
     /// and that zero-filling one takes a fraction of a second, large enough that a change of
     /// segment is rare (one in fifty full commits).
     pub segment_bytes: u64,
-    /// Length of the very first segment of a new directory, which is zero-filled before the log
-    /// starts as far as entries can begin in it; kept small so that a new broker accepts connections at once.
+    /// Length of the very first segment of a new directory; kept small, so that the log soon goes on in one
+    /// that was zero-filled in the background.
     pub first_segment_bytes: u64,
     /// What the ring may take on disk. Beyond it, live records must move to extents.
     pub ring_bytes: u64,

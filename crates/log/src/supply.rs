@@ -9,21 +9,32 @@
 //! Blocks that were written before are several times faster to overwrite durably than fresh
 //! ones, which is why spares are zero-filled once, in the background, and then kept.
 //!
+//! Large commits gain little by that: they take long whatever was in their blocks, and zeros would double what goes to the
+//! disk. So while segments are filled [in bulk](Supply::set_bulk), new files are made without; and of the very first
+//! segment only a beginning has zeros when the log starts. What is left of an active segment is filled up
+//! [ahead](crate::ring::Ring::fill_ahead) of small commits.
+//!
 //! A segment can [rest](Supply::rest): it is full of records that stay where they are for long. Then it does not count
 //! for the ring, which goes on with other files.
 
 use crate::disk::{Disk, DiskError, FileName, Trouble};
+use crate::entry::BLOCK_BYTES;
 use crate::location::{Position, Region};
 use crate::options::{Options, Planted};
 use crate::segment::Segment;
 use crate::units::{in_memory, on_disk};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Zero-filling goes in steps of this size, each synced, so that it never floods the disk.
 const FILL_BYTES: usize = 1 << 20;
+/// The active segment is filled ahead in steps of this size, since no commit goes on meanwhile.
+pub(crate) const AHEAD_BYTES: usize = 256 << 10;
 /// The rest before a file, as for so many bytes: a start should not share the disk with it.
 const LEAD_BYTES: u64 = 16 << 20;
+/// The part of the very first segment that is zero-filled before the log starts, 256 KiB: enough for the first commits.
+const FIRST_FILL_PART: u64 = 11;
 /// Evacuation is asked for while this many segments of the ring are still free.
 const HEADROOM_SEGMENTS: usize = 4;
 
@@ -55,6 +66,8 @@ struct State {
     covered_below: u32,
     /// Whether the disk was too full for the backlog to grow when last asked.
     disk_short: bool,
+    /// Whether segments are filled by large commits.
+    bulk: bool,
 }
 
 impl State {
@@ -75,11 +88,13 @@ struct Held {
     bytes: u64,
     /// The batch after which nothing in it is needed.
     released: Option<Position>,
+    /// Where blocks begin that were never written; at its end for one that has been in use before.
+    fresh_from: u64,
 }
 
 impl Held {
     fn new(bytes: u64) -> Held {
-        Held { bytes, released: None }
+        Held { bytes, released: None, fresh_from: bytes }
     }
 }
 
@@ -170,32 +185,42 @@ impl Supply {
         Ok(segment)
     }
 
-    /// Creates the first segment of a new log, zero-filled as far as entries can begin in it: only a large one reaches
-    /// beyond that, whose blocks take long whatever was in them.
+    /// Creates the first segment of a new log, with zeros where its first entries go.
     pub(crate) fn first(&self) -> Result<Segment, DiskError> {
         let _files = self.files();
         let bytes = self.options.first_segment_bytes;
-        let begins = bytes.saturating_sub(on_disk(self.options.limits.entry_bytes()));
-        let spare = self.new_spare();
-        self.disk.create(FileName::Spare(spare), bytes)?;
-        self.disk.zero(FileName::Spare(spare), 0, in_memory(begins))?;
-        self.state().spares.push(spare);
-        let segment = self.name_segment(1, bytes)?;
+        let filled = self.first_fill_bytes();
+        let file = self.fresh_file(bytes)?;
+        self.disk.zero(file, 0, in_memory(filled))?;
+        let segment = self.name(file, 1, bytes, filled)?;
         self.state().active = 1;
         Ok(segment)
+    }
+
+    fn first_fill_bytes(&self) -> u64 {
+        let blocks = self.options.first_segment_bytes / FIRST_FILL_PART / on_disk(BLOCK_BYTES);
+        blocks.saturating_mul(on_disk(BLOCK_BYTES))
     }
 
     /// Turns a spare, or failing that a fresh file, into segment `number`.
     fn name_segment(&self, number: u32, bytes: u64) -> Result<Segment, DiskError> {
         let kept = self.state().spares.pop();
-        let spare = if let Some(spare) = kept {
-            spare
-        } else {
-            let spare = self.new_spare();
-            self.disk.create(FileName::Spare(spare), bytes)?;
-            spare
-        };
-        let (file, name) = (FileName::Spare(spare), FileName::Segment(number));
+        match kept {
+            Some(spare) => self.name(FileName::Spare(spare), number, bytes, bytes),
+            None => self.name(self.fresh_file(bytes)?, number, bytes, 0),
+        }
+    }
+
+    /// A spare whose blocks were never written.
+    fn fresh_file(&self, bytes: u64) -> Result<FileName, DiskError> {
+        let file = FileName::Spare(self.new_spare());
+        self.disk.create(file, bytes)?;
+        Ok(file)
+    }
+
+    /// Turns a spare, whose blocks were never written from `fresh_from` on, into segment `number`.
+    fn name(&self, file: FileName, number: u32, bytes: u64, fresh_from: u64) -> Result<Segment, DiskError> {
+        let name = FileName::Segment(number);
         let segment = Segment { number, shard: self.options.shard, bytes, salt: self.disk.entropy()? };
         if self.options.has(Planted::NameBeforeHeader) {
             self.disk.rename(file, name)?;
@@ -210,8 +235,36 @@ impl Supply {
                 self.disk.sync_directory()?;
             }
         }
-        self.state().segments.insert(number, Held::new(bytes));
+        self.state().segments.insert(number, Held { fresh_from, ..Held::new(bytes) });
         Ok(segment)
+    }
+
+    /// Notes whether segments are filled by large commits.
+    pub(crate) fn set_bulk(&self, bulk: bool) {
+        self.state().bulk = bulk;
+    }
+
+    /// The stretch of a segment that small commits should find written, and that was not yet; none while commits are large.
+    pub(crate) fn fresh(&self, number: u32) -> Option<Range<u64>> {
+        let state = self.state();
+        let held = state.segments.get(&number).filter(|_| !state.bulk)?;
+        // Where an entry can begin. What is behind that only a large one reaches.
+        let end = held.bytes.saturating_sub(on_disk(self.options.limits.entry_bytes()));
+        Some(held.fresh_from..end).filter(|fresh| !fresh.is_empty())
+    }
+
+    /// Notes that the blocks of a segment were written up to here.
+    pub(crate) fn note_written(&self, number: u32, to: u64) {
+        if let Some(held) = self.state().segments.get_mut(&number) {
+            held.fresh_from = held.fresh_from.max(to);
+        }
+    }
+
+    /// The rest before the active segment is filled ahead, as for so many bytes; none if nothing of it is to be.
+    pub(crate) fn rest_before_filling_ahead(&self) -> Option<u64> {
+        let active = self.state().active;
+        let fresh = self.fresh(active)?;
+        Some(if fresh.start <= self.first_fill_bytes() { LEAD_BYTES } else { on_disk(AHEAD_BYTES) })
     }
 
     fn new_spare(&self) -> u32 {
@@ -260,6 +313,7 @@ impl Supply {
     pub(crate) fn upkeep(&self, durable: Position, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
         match self.plan(durable) {
             Task::TakeBack(number, bytes) => self.take_back(number, bytes)?,
+            Task::Prepare if !self.may_prepare()? => return Ok(Upkeep::NoSpace),
             Task::Prepare => match self.prepare() {
                 Err(error) if error.trouble == Trouble::NoSpace => return Ok(Upkeep::NoSpace),
                 other => drop(other?),
@@ -268,6 +322,18 @@ impl Supply {
             Task::Nothing => return Ok(Upkeep::Idle),
         }
         Ok(Upkeep::Worked)
+    }
+
+    /// Whether there is a spare to prepare, or room for a file of its own.
+    fn may_prepare(&self) -> Result<bool, DiskError> {
+        let has_spare = !self.state().spares.is_empty();
+        Ok(has_spare || self.has_room_for_segment()?)
+    }
+
+    /// Whether the disk has room for another segment beside what is never taken.
+    fn has_room_for_segment(&self) -> Result<bool, DiskError> {
+        let wanted = self.options.segment_bytes.saturating_add(self.options.disk_reserve_bytes);
+        Ok(self.disk.free_bytes()? >= wanted)
     }
 
     fn plan(&self, durable: Position) -> Task {
@@ -280,13 +346,13 @@ impl Supply {
         if let Some((number, held)) = back {
             return Task::TakeBack(*number, held.bytes);
         }
-        if state.ready.is_none() && !state.spares.is_empty() {
+        if state.ready.is_none() && (state.bulk || !state.spares.is_empty()) {
             return Task::Prepare;
         }
         let spares = state.spares.len();
         let wanted = in_memory(u64::from(self.options.spare_segments));
         let within = state.segments.len() + spares < self.options.ring_segments().max(wanted);
-        if spares < wanted && within { Task::Fill } else { Task::Nothing }
+        if spares < wanted && within && !state.bulk { Task::Fill } else { Task::Nothing }
     }
 
     fn take_back(&self, number: u32, bytes: u64) -> Result<(), DiskError> {
@@ -316,8 +382,7 @@ impl Supply {
     /// nobody else's until it has its name.
     fn fill(&self, pause: &dyn Fn(u64)) -> Result<Upkeep, DiskError> {
         let bytes = self.options.segment_bytes;
-        let wanted = bytes.saturating_add(self.options.disk_reserve_bytes);
-        if self.disk.free_bytes()? < wanted {
+        if !self.has_room_for_segment()? {
             return Ok(Upkeep::NoSpace);
         }
         let spare = self.new_spare();

@@ -134,6 +134,7 @@ struct State {
     ignores_sync: bool,
     constant_entropy: bool,
     written_past: u64,
+    zeroed_bytes: usize,
 }
 
 /// A simulated disk; clones share it.
@@ -159,6 +160,7 @@ impl SimDisk {
             ignores_sync: false,
             constant_entropy: false,
             written_past: 0,
+            zeroed_bytes: 0,
         })
     }
 
@@ -267,6 +269,11 @@ impl SimDisk {
     /// Sets how much space is left.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.state().free_bytes = bytes;
+    }
+
+    /// How many zeros were written.
+    pub fn zeroed_bytes(&self) -> usize {
+        self.state().zeroed_bytes
     }
 
     /// How many writes went past the system's cache.
@@ -502,6 +509,7 @@ impl Disk for SimDisk {
     }
 
     fn zero(&self, file: FileName, offset: u64, bytes: usize) -> Result<(), DiskError> {
+        self.state().zeroed_bytes += bytes;
         self.write_at(file, offset, &[&vec![0; bytes]])
     }
 

@@ -4,6 +4,7 @@ use crate::batch::ReadBack;
 use crate::entry::Entry;
 use crate::recovery::{Findings, Opening};
 use crate::shared::Notice;
+use crate::units::in_memory;
 use std::sync::mpsc;
 
 fn quiet() -> Notify {
@@ -585,4 +586,64 @@ proptest::proptest! {
             }
         }
     }
+}
+
+/// Commits as many records of a kilobyte as asked for, each payload different from the others.
+fn commit(log: &mut Log, records: u32, expected: &mut Vec<Vec<u8>>) {
+    let mut batch = log.batch().unwrap();
+    for _ in 0..records {
+        let payload = vec![u8::try_from(expected.len() % 251).unwrap(); 1 << 10];
+        batch.record(1, b"", &[&payload]).unwrap();
+        expected.push(payload);
+    }
+    log.submit(batch, 5).unwrap();
+    log.flush().unwrap();
+    log.upkeep();
+}
+
+#[test]
+fn large_commits_get_files_without_zeros_and_small_ones_find_theirs_filled_ahead() {
+    let disk = SimDisk::new(1);
+    let options = Options {
+        segment_bytes: 512 << 10,
+        first_segment_bytes: 256 << 10,
+        ring_bytes: 8 << 20,
+        limits: crate::Limits { batch_bytes: 32 << 10, record_bytes: 2 << 10 },
+        ..Options::tiny()
+    };
+    let open = |replayed: &mut Vec<Vec<Vec<u8>>>| {
+        let opening = Opening::begin(Arc::new(disk.clone()), options.clone()).unwrap();
+        opening.replay(|entry| keep(entry, replayed)).unwrap().start_manual(quiet(), 1).unwrap()
+    };
+    let mut log = open(&mut Vec::new());
+    let mut expected = Vec::new();
+    let active = |log: &Log| log.newest.1.segment;
+    assert!(log.supply.fresh(1).is_some(), "of the first segment, the beginning alone is filled");
+    log.upkeep();
+    assert_eq!(log.supply.fresh(1), None, "it is filled ahead of what comes");
+    assert_eq!(log.supply.set_aside_bytes(), 3 * options.segment_bytes, "and so are those behind it");
+
+    while active(&log) < 5 {
+        commit(&mut log, 24, &mut expected);
+    }
+    let zeros = disk.zeroed_bytes();
+    while active(&log) < 7 {
+        commit(&mut log, 24, &mut expected);
+    }
+    assert_eq!(disk.zeroed_bytes(), zeros, "large commits want none");
+    assert_eq!(log.supply.set_aside_bytes(), options.segment_bytes, "but the next file is there");
+
+    commit(&mut log, 1, &mut expected);
+    assert!(disk.zeroed_bytes() > zeros + 2 * in_memory(options.segment_bytes), "a small one has them at once");
+    assert_eq!(log.supply.fresh(active(&log)), None);
+    let zeros = disk.zeroed_bytes();
+    for _ in 0..10 {
+        commit(&mut log, 1, &mut expected);
+    }
+    assert_eq!(disk.zeroed_bytes(), zeros, "once");
+
+    drop(log);
+    let mut replayed = Vec::new();
+    drop(open(&mut replayed));
+    assert!(replayed.concat() == expected, "zeros went where nothing was");
 }
