@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::peer::Clients;
 
@@ -18,6 +20,37 @@ const READY_WAIT: Duration = Duration::from_mins(4);
 const PROBE_PAUSE: Duration = Duration::from_micros(500);
 /// How long it may take to end by itself.
 const STOP_WAIT: Duration = Duration::from_mins(1);
+
+/// The processes that were started and not ended yet.
+static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// From now on, whoever ends this program with a signal ends its servers, too.
+pub(crate) fn end_with_us() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        end(&RUNNING.lock().unwrap_or_else(PoisonError::into_inner));
+        // As a shell says it of a program that a signal has ended.
+        std::process::exit(130);
+    })?;
+    Ok(())
+}
+
+/// Ends processes and all that descend from them.
+fn end(processes: &[u32]) {
+    for process in processes.iter().flat_map(|process| tree(*process).unwrap_or_default()) {
+        tell(process, Signal::KILL);
+    }
+}
 
 /// A running server, and what it needs beside it.
 #[derive(Debug)]
@@ -45,6 +78,7 @@ impl Daemon {
             command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
         let mut children = vec![server];
         children.extend(beside);
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).extend(children.iter().map(Child::id));
         Ok(Daemon { children, log, started, port })
     }
 
@@ -91,7 +125,7 @@ impl Daemon {
     /// Asks it to end and waits until it has.
     pub(crate) fn stop(mut self) -> Result<()> {
         let Some(server) = self.children.first_mut() else { return Ok(()) };
-        signal(server.id(), Signal::TERM);
+        tell(server.id(), Signal::TERM);
         let asked = Instant::now();
         while server.try_wait()?.is_none() {
             if asked.elapsed() > STOP_WAIT {
@@ -111,6 +145,8 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        let ours: Vec<u32> = self.children.iter().map(Child::id).collect();
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).retain(|process| !ours.contains(process));
         for child in &mut self.children {
             // The number of one that has ended may belong to a stranger by now.
             if !matches!(child.try_wait(), Ok(None)) {
@@ -121,7 +157,7 @@ impl Drop for Daemon {
             let _ = child.wait();
             // Processes that a server does not take with it when it is killed.
             for process in below.into_iter().skip(1) {
-                signal(process, Signal::KILL);
+                tell(process, Signal::KILL);
             }
         }
     }
@@ -132,7 +168,7 @@ pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-fn signal(process: u32, signal: Signal) {
+fn tell(process: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) {
         // It may have ended by itself.
         let _ = kill_process(pid, signal);
@@ -204,25 +240,25 @@ mod tests {
         assert!(fields("nothing").is_empty());
     }
 
-    #[test]
-    fn the_tree_of_a_shell_counts_what_it_started_and_ends_with_it() {
-        let folder = tempfile::tempdir().unwrap();
+    /// A shell, and the sleeper it started.
+    fn shell(folder: &std::path::Path) -> (Daemon, u32) {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000 & wait"]);
-        let daemon = Daemon::start(&mut command, folder.path().join("log"), 0, Vec::new()).unwrap();
+        let daemon = Daemon::start(&mut command, folder.join("log"), 0, Vec::new()).unwrap();
         let root = daemon.children[0].id();
         let began = Instant::now();
-        let child = loop {
+        loop {
             if let Some(child) = tree(root).unwrap().get(1).copied() {
-                break child;
+                return (daemon, child);
             }
             assert!(began.elapsed() < Duration::from_secs(10), "the shell started nothing");
             thread::yield_now();
-        };
-        assert!(daemon.resident().unwrap() > 0);
-        drop(daemon);
+        }
+    }
+
+    fn wait_until_it_ended(process: u32) {
         let ended = || {
-            let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             matches!(fields(&state).first(), None | Some(&"Z" | &"X"))
         };
         let began = Instant::now();
@@ -230,5 +266,27 @@ mod tests {
             assert!(began.elapsed() < Duration::from_secs(10), "the sleeper outlived its server");
             thread::yield_now();
         }
+    }
+
+    #[test]
+    fn the_tree_of_a_shell_counts_what_it_started_and_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (daemon, child) = shell(folder.path());
+        assert!(daemon.resident().unwrap() > 0);
+        drop(daemon);
+        wait_until_it_ended(child);
+    }
+
+    #[test]
+    fn what_runs_is_known_as_long_as_it_does_and_ends_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let (daemon, child) = shell(folder.path());
+        let root = daemon.children[0].id();
+        let is_known = || RUNNING.lock().unwrap().contains(&root);
+        assert!(is_known());
+        end(&[root]);
+        wait_until_it_ended(child);
+        drop(daemon);
+        assert!(!is_known());
     }
 }

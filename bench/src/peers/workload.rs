@@ -37,6 +37,11 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
+    /// How long filling or draining ten times the backlog may take.
+    pub(crate) fn deep_patience(&self) -> Duration {
+        4 * self.backlog_patience
+    }
+
     /// The same for one of several turns: shorter, but long enough for a thousand messages one by one.
     pub(crate) fn of_a_turn(&self) -> Scale {
         Scale { measured: self.measured / 3, ..*self }

@@ -378,7 +378,10 @@ mod tests {
         let second = batch.gather(7, &[&[4; 30]]).unwrap();
         let third = batch.gather(7, &[&[5; 11]]).unwrap();
         let other = batch.gather(8, &[b"x"]).unwrap();
-        assert!(matches!(batch.gather(8, &[&[6; 41]]), Err(BatchError::RecordTooLarge { bytes: 41, limit: 40 })));
+        assert!(matches!(
+            batch.gather(8, &[&[6; 41]]),
+            Err(BatchError::RecordTooLarge { bytes: 41, limit: 40 })
+        ));
         batch.sum_up();
         let after = batch.gather(8, &[b"y"]).unwrap();
         assert!(after > other, "what was summed up is finished");

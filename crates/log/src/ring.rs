@@ -17,12 +17,14 @@ use crate::supply::{AHEAD_BYTES, Supply};
 use crate::units::{in_memory, on_disk};
 use std::sync::Arc;
 
-/// A segment whose commits had this part of the cap on average, in eighths, was filled in bulk. Below that, the file system's
-/// notes about blocks that are written for the first time cost more than zeros before them: with a cap of 1 MiB, commits of
-/// 256 KiB about as much, those of 64 KiB a third.
+/// A segment at whose end commits have this part of the cap on average, in eighths, was filled in bulk. Below that, the file
+/// system's notes about blocks that are written for the first time cost more than zeros before them: with a cap of 1 MiB,
+/// commits of 256 KiB about as much, those of 64 KiB a third.
 const BULK_EIGHTHS: usize = 3;
-/// A commit of less than this part of the cap ends the filling in bulk.
+/// Commits of less than this part of the cap on average end the filling in bulk.
 const CALM_PART: usize = 16;
+/// How many commits the average is over, about.
+const AVERAGED: usize = 8;
 
 static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 
@@ -87,10 +89,9 @@ pub(crate) struct Ring {
     tail: Tail,
     /// A segment was begun since someone last asked, or something else that upkeep should look at.
     advanced: bool,
-    /// Commits in this segment, and bytes of records they brought.
-    commits: usize,
-    commit_bytes: usize,
-    /// Whether the last segment was filled in bulk, and nothing small has come since.
+    /// Bytes of the newest commits on average.
+    average: usize,
+    /// Whether the last segment was filled in bulk, and commits have not become small since.
     bulk: bool,
     failure: Option<Failure>,
     ends: Ends,
@@ -114,8 +115,7 @@ impl Ring {
             place,
             tail,
             advanced: false,
-            commits: 0,
-            commit_bytes: 0,
+            average: 0,
             bulk: false,
             failure: None,
             ends: Ends::new(),
@@ -165,9 +165,8 @@ impl Ring {
         assert_eq!(batch.base, location, "a batch is committed where its records were told they lie");
         assert_eq!(batch.position, self.tail.position.next(), "batches are committed in order");
         let bytes = batch.padded_bytes();
-        self.commits += 1;
-        self.commit_bytes += batch.bytes();
-        if self.bulk && batch.bytes() < self.options.limits.batch_bytes / CALM_PART {
+        self.average = self.average - self.average / AVERAGED + batch.bytes() / AVERAGED;
+        if self.bulk && self.average < self.options.limits.batch_bytes / CALM_PART {
             self.set_bulk(false);
         }
         let last = self.place.is_last(bytes, &self.options);
@@ -209,10 +208,9 @@ impl Ring {
 
     /// Goes on in the next segment.
     fn go_on(&mut self) -> Result<(), DiskError> {
-        let average = self.commit_bytes / self.commits.max(1);
-        self.set_bulk(average >= self.options.limits.batch_bytes / 8 * BULK_EIGHTHS);
+        self.set_bulk(self.average >= self.options.limits.batch_bytes / 8 * BULK_EIGHTHS);
         self.segment = self.supply.advance()?;
-        (self.advanced, self.commits, self.commit_bytes) = (true, 0, 0);
+        self.advanced = true;
         Ok(())
     }
 
@@ -227,7 +225,9 @@ impl Ring {
     /// Whether there were.
     pub(crate) fn fill_ahead(&mut self) -> Result<bool, DiskError> {
         let number = self.segment.number;
-        let Some(fresh) = self.supply.fresh(number).filter(|_| self.failure.is_none()) else { return Ok(false) };
+        let Some(fresh) = self.supply.fresh(number).filter(|_| self.failure.is_none()) else {
+            return Ok(false);
+        };
         // A segment that the log has left has no place for another entry.
         let here = if self.place.segment == number { self.place.offset } else { fresh.end };
         let start = fresh.start.max(here);

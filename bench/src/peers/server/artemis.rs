@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::peers::daemon::{Daemon, free_port};
 use crate::peers::driver::amqp_1_0::Amqp;
