@@ -41,7 +41,9 @@ impl Company {
             // Subscriptions read at times of their own, and so do messages that wait for theirs.
             Fact::Published { copies, .. } => {
                 self.scattered = true;
-                copies.iter().for_each(|copy| self.note_waiting(copy));
+                for copy in copies {
+                    self.note_waiting(copy);
+                }
             }
             Fact::Scheduled { arrival, .. } => {
                 self.scattered = true;
