@@ -184,9 +184,7 @@ impl Workload {
         let patience = scale.deep_patience().as_secs_f64();
         (seconds > patience).then(|| {
             format!(
-                "at the {rate:.0} messages/s of W4, filling takes {:.0} minutes, and {:.0} are given",
-                seconds / 60.0,
-                patience / 60.0
+                "at the {rate:.0} messages/s of W4, filling takes {seconds:.0} s, and {patience:.0} are given"
             )
         })
     }
@@ -393,7 +391,7 @@ mod tests {
         assert_eq!(excuse(DEEP, 100_000.0), None);
         assert_eq!(excuse("W4", 10.0), None);
         let said = excuse(DEEP, 20_000.0).unwrap();
-        assert_eq!(said, "at the 20000 messages/s of W4, filling takes 8 minutes, and 3 are given");
+        assert_eq!(said, "at the 20000 messages/s of W4, filling takes 500 s, and 135 are given");
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) struct Scale {
 impl Scale {
     /// How long filling or draining ten times the backlog may take.
     pub(crate) fn deep_patience(&self) -> Duration {
-        4 * self.backlog_patience
+        3 * self.backlog_patience
     }
 
     /// The same for one of several turns: shorter, but long enough for a thousand messages one by one.

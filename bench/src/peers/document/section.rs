@@ -205,7 +205,13 @@ impl Section {
 
     /// A sentence about a figure: who is first, and why if it is not us.
     fn verdict(&self, column: &Column, results: &Results) -> Option<String> {
-        let Standing { rival, factor, first, .. } = self.standing(column, results)?;
+        let Standing { rival, factor, first, level, .. } = self.standing(column, results)?;
+        if level {
+            return Some(format!(
+                "**{}**: level with {rival}; the rounds of one lie among those of the other.",
+                column.head
+            ));
+        }
         if first {
             return Some(format!(
                 "**{}**: first, ahead of {rival} by a factor of {}.",
@@ -240,11 +246,31 @@ impl Section {
         let (rival, theirs) = best?;
         // What is nothing has no factor; a thousand says enough.
         let factor = (ours.max(theirs) / ours.min(theirs).max(1e-9)).min(1_000.0);
-        Some(Standing { rival, ours, theirs, factor, first: !better(theirs, ours) })
+        let level = overlap(
+            &results.figures(self.workload, OURS, column.name),
+            &results.figures(self.workload, rival, column.name),
+        );
+        Some(Standing { rival, ours, theirs, factor, first: !better(theirs, ours), level })
     }
 
     fn picture(&self) -> String {
         format!("{}.svg", self.workload.to_lowercase().replace([' ', '+'], "-"))
+    }
+}
+
+/// Whether two peers cannot be told apart: neither has all its rounds on one side of all those of the other. A single round
+/// of each says nothing about that.
+fn overlap(left: &[f64], right: &[f64]) -> bool {
+    let range = |rounds: &[f64]| {
+        let ends = |so_far: Option<(f64, f64)>, value: &f64| {
+            let (least, most) = so_far.unwrap_or((*value, *value));
+            Some((least.min(*value), most.max(*value)))
+        };
+        rounds.iter().fold(None, ends).filter(|_| rounds.len() > 1)
+    };
+    match (range(left), range(right)) {
+        (Some((least, most)), Some((other_least, other_most))) => least <= other_most && other_least <= most,
+        _ => false,
     }
 }
 
@@ -255,12 +281,23 @@ struct Standing<'a> {
     theirs: f64,
     factor: f64,
     first: bool,
+    level: bool,
+}
+
+impl Standing<'_> {
+    fn word(&self) -> &'static str {
+        match (self.level, self.first) {
+            (true, _) => "level",
+            (false, true) => "ahead",
+            (false, false) => "**behind**",
+        }
+    }
 }
 
 /// One row for every judged figure of every workload.
 pub(super) fn summary(text: &mut String, results: &Results) {
     text.push_str(
-        "## In short\n\nMeans of the rounds, against the best of the others whose acknowledgement means synced.\n\n\
+        "## In short\n\nMeans of the rounds, against the best of the others whose acknowledgement means synced. *Level*: the rounds of one lie among those of the other.\n\n\
          | workload | figure | Vorrang | best other | | factor |\n|---|---|---:|---|---:|---:|\n",
     );
     for section in SECTIONS {
@@ -274,7 +311,7 @@ pub(super) fn summary(text: &mut String, results: &Results) {
                 figure(standing.ours),
                 standing.rival,
                 figure(standing.theirs),
-                if standing.first { "ahead" } else { "**behind**" },
+                standing.word(),
                 figure(standing.factor)
             );
         }
@@ -336,6 +373,33 @@ mod tests {
             Some("**CPU**: not first; Other is ahead by a factor of 10.")
         );
         assert_eq!(verdict(20.0, 2.0, false), None);
+    }
+
+    #[test]
+    fn peers_whose_rounds_lie_among_each_other_are_level() {
+        let cases: [(&[f64], &[f64], bool); 6] = [
+            (&[1.0, 3.0], &[2.0, 2.5], true),
+            (&[1.0, 2.0], &[2.0, 3.0], true),
+            (&[1.0, 2.0], &[2.1, 3.0], false),
+            (&[2.1, 3.0], &[1.0, 2.0], false),
+            (&[2.0], &[1.0, 3.0], false),
+            (&[1.0, 3.0], &[], false),
+        ];
+        for (left, right, expected) in cases {
+            assert_eq!(overlap(left, right), expected, "{left:?} and {right:?}");
+        }
+        let rounds = |peer: &str, values: [f64; 2]| {
+            [cell("W1", peer, 1, &[("cpu_us", values[0])]), cell("W1", peer, 2, &[("cpu_us", values[1])])]
+        };
+        let results = Results {
+            peers: vec![facts(OURS, true), facts("Other", true)],
+            cells: [rounds(OURS, [1.0, 4.0]), rounds("Other", [2.0, 2.2])].concat(),
+            ..Results::default()
+        };
+        assert_eq!(
+            SECTIONS[0].verdict(&column("cpu_us", "CPU", LeastWins), &results).as_deref(),
+            Some("**CPU**: level with Other; the rounds of one lie among those of the other.")
+        );
     }
 
     #[test]

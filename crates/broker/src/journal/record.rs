@@ -325,7 +325,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Takes the next record, [each](each) on its own. If it ends a unit, the unit's facts are returned.
+    /// Takes the next record, [each] on its own. If it ends a unit, the unit's facts are returned.
     pub fn take(&mut self, record: &RecordView<'_>) -> Result<Option<&[Read]>, Error> {
         if std::mem::take(&mut self.whole) {
             self.unit.clear();
