@@ -25,7 +25,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
 use machine::Machine;
@@ -95,13 +95,13 @@ pub fn run(options: &Options) -> Result<()> {
         let others: Vec<_> = broker.into_iter().chain([options.docs.as_path()]).collect();
         return debian::run_inside(release, &options.debian_folder, &others);
     }
-    daemon::end_with_us()?;
     let path = options.docs.join("performance").join("results.json");
     let results = if options.render { Results::read(&path)? } else { measure(options, &path)? };
     document::write(&results, &options.docs)
 }
 
 fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
+    daemon::end_with_us()?;
     std::fs::create_dir_all(path.with_file_name(""))?;
     let scale = scale(options);
     let peers = server::all(options.broker.clone());
@@ -147,9 +147,12 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
             for turn in 0..workload.turns(options) {
                 for peer in turns::order(&takers, round, turn) {
                     let so_far = gathered.entry(peer.name()).or_default();
-                    so_far.trouble =
-                        so_far.trouble.take().or_else(|| workload.excuse(peer, &results, &scale));
-                    so_far.take_turn(workload, peer, round, &scale);
+                    so_far.take_turn(workload, peer, round, |peer| {
+                        match workload.excuse(peer, &results, &scale) {
+                            Some(excuse) => bail!(excuse),
+                            None => (workload.run)(peer, &scale),
+                        }
+                    });
                     results.put(so_far.cell(workload.name, peer.name(), round));
                     results.write(path)?;
                 }
@@ -265,12 +268,18 @@ struct Gathered {
 
 impl Gathered {
     /// Measures the peer once more, unless it has failed before.
-    fn take_turn(&mut self, workload: &Workload, peer: &dyn Peer, round: u32, scale: &Scale) {
+    fn take_turn(
+        &mut self,
+        workload: &Workload,
+        peer: &dyn Peer,
+        round: u32,
+        run: impl FnOnce(&dyn Peer) -> Result<Figures>,
+    ) {
         if self.trouble.is_some() {
             return;
         }
         let began = Instant::now();
-        let said = match (workload.run)(peer, scale) {
+        let said = match run(peer) {
             Ok(figures) => {
                 let shown: Vec<String> =
                     figures.iter().map(|(name, value)| format!("{name} {value:.2}")).collect();

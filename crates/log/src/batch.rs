@@ -132,16 +132,11 @@ impl Batch {
 
     /// Encodes a record and says where it will lie. The payload may come in parts.
     pub fn record(&mut self, kind: u8, fixed: &[u8], payload: &[&[u8]]) -> Result<Location, BatchError> {
-        if self.is_full() {
-            return Err(BatchError::Full { bytes: self.bytes(), limit: self.limits.batch_bytes });
-        }
-        if fixed.len() > usize::from(u16::MAX) {
-            return Err(BatchError::FixedTooLarge { bytes: fixed.len() });
-        }
         let payload_bytes = payload.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
         let bytes = fixed.len().saturating_add(payload_bytes);
-        if bytes > self.limits.record_bytes {
-            return Err(BatchError::RecordTooLarge { bytes, limit: self.limits.record_bytes });
+        self.check(bytes)?;
+        if fixed.len() > usize::from(u16::MAX) {
+            return Err(BatchError::FixedTooLarge { bytes: fixed.len() });
         }
         self.finish_gathering();
         let location = self.here();
@@ -156,18 +151,24 @@ impl Batch {
     /// long as nothing else is added to the batch, items of a kind share one record, and its header and checksum.
     /// How long each item is, the items themselves have to say.
     pub fn gather(&mut self, kind: u8, item: &[&[u8]]) -> Result<Location, BatchError> {
-        if self.is_full() {
-            return Err(BatchError::Full { bytes: self.bytes(), limit: self.limits.batch_bytes });
-        }
         let bytes = item.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
-        if bytes > self.limits.record_bytes {
-            return Err(BatchError::RecordTooLarge { bytes, limit: self.limits.record_bytes });
-        }
+        self.check(bytes)?;
         let location = self.gathering_with_room(kind, bytes);
         for part in item {
             self.buffer.extend_from_slice(part);
         }
         Ok(location)
+    }
+
+    /// Whether it takes so many bytes more, as one record.
+    fn check(&self, bytes: usize) -> Result<(), BatchError> {
+        if self.is_full() {
+            return Err(BatchError::Full { bytes: self.bytes(), limit: self.limits.batch_bytes });
+        }
+        if bytes > self.limits.record_bytes {
+            return Err(BatchError::RecordTooLarge { bytes, limit: self.limits.record_bytes });
+        }
+        Ok(())
     }
 
     /// Where the unfinished record of this kind lies that has so much room; one is begun if there is none.

@@ -33,6 +33,8 @@ const FILL_BYTES: usize = 1 << 20;
 pub(crate) const AHEAD_BYTES: usize = 256 << 10;
 /// The rest before a file, as for so many bytes: a start should not share the disk with it.
 const LEAD_BYTES: u64 = 16 << 20;
+/// The number of the very first segment.
+const FIRST: u32 = 1;
 /// The part of the very first segment that is zero-filled before the log starts, 256 KiB: enough for the first commits.
 const FIRST_FILL_PART: u64 = 11;
 /// Evacuation is asked for while this many segments of the ring are still free.
@@ -192,8 +194,8 @@ impl Supply {
         let filled = self.first_fill_bytes();
         let file = self.fresh_file(bytes)?;
         self.disk.zero(file, 0, in_memory(filled))?;
-        let segment = self.name(file, 1, bytes, filled)?;
-        self.state().active = 1;
+        let segment = self.name(file, FIRST, bytes, filled)?;
+        self.state().active = FIRST;
         Ok(segment)
     }
 
@@ -264,7 +266,8 @@ impl Supply {
     pub(crate) fn rest_before_filling_ahead(&self) -> Option<u64> {
         let active = self.state().active;
         let fresh = self.fresh(active)?;
-        Some(if fresh.start <= self.first_fill_bytes() { LEAD_BYTES } else { on_disk(AHEAD_BYTES) })
+        let at_start = active == FIRST && fresh.start <= self.first_fill_bytes();
+        Some(if at_start { LEAD_BYTES } else { on_disk(AHEAD_BYTES) })
     }
 
     fn new_spare(&self) -> u32 {

@@ -291,29 +291,26 @@ pub struct Read {
 /// The records of facts that a record of the log holds: itself, or those it gathers.
 pub fn each<'a>(record: &RecordView<'a>) -> impl Iterator<Item = Result<RecordView<'a>, Error>> + use<'a> {
     let record = *record;
-    let is_gathered = record.kind == GATHERED;
-    let mut rest = record.payload;
-    let mut gathered = move || {
-        let short = |wanted, rest: &[u8]| Error::Short { wanted, left: rest.len() };
-        let (&[kind, low, high], behind) = rest.split_first_chunk().ok_or(short(3, rest))?;
-        let length = usize::from(u16::from_le_bytes([low, high]));
-        let (fixed, behind) = behind.split_at_checked(length).ok_or(short(length, behind))?;
-        rest = behind;
-        Ok((RecordView { kind, fixed, payload: &[], ..record }, rest.is_empty()))
-    };
-    let mut done = is_gathered && record.payload.is_empty();
+    let (mut itself, mut items) =
+        if record.kind == GATHERED { (None, record.payload) } else { (Some(record), &[][..]) };
     std::iter::from_fn(move || {
-        if done {
-            return None;
+        if items.is_empty() {
+            return itself.take().map(Ok);
         }
-        if !is_gathered {
-            done = true;
-            return Some(Ok(record));
-        }
-        let next = gathered();
-        done = next.as_ref().map_or(true, |(_, last)| *last);
-        Some(next.map(|(view, _)| view))
+        let first = first_item(items);
+        // What cannot be read has no end that another could begin at.
+        items = first.as_ref().map_or(&[][..], |(.., behind)| *behind);
+        Some(first.map(|(kind, fixed, _)| RecordView { kind, fixed, payload: &[], ..record }))
     })
+}
+
+/// The first of several gathered facts: its kind, its fixed part, and what is behind it.
+fn first_item(items: &[u8]) -> Result<(u8, &[u8], &[u8]), Error> {
+    let short = |wanted, left: &[u8]| Error::Short { wanted, left: left.len() };
+    let (&[kind, low, high], behind) = items.split_first_chunk().ok_or(short(3, items))?;
+    let length = usize::from(u16::from_le_bytes([low, high]));
+    let (fixed, behind) = behind.split_at_checked(length).ok_or(short(length, behind))?;
+    Ok((kind, fixed, behind))
 }
 
 /// Puts records together to facts, and facts to units.

@@ -1,7 +1,7 @@
 //! Who will read the messages of a batch back from the log, and how.
 //!
-//! Nobody reads a message that is handed out in the step that took it in: it is delivered from memory. Nor does anybody read
-//! settlements. Other messages are read lane by lane. A large batch that belongs to one lane, or two or three, is read in
+//! Hardly anybody reads a message that is handed out in the step that took it in: it is delivered from memory, and read only
+//! if it comes back long after. Nobody reads settlements. Other messages are read lane by lane. A large batch that belongs to one lane, or two or three, is read in
 //! long stretches, which a disk gives as fast as they can be sent. Neither need be copied into the system's cache when it is
 //! written. What is scattered would be read in single blocks, and is worth the copy.
 

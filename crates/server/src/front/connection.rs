@@ -422,6 +422,7 @@ mod tests {
             assert!(filled < READ_BYTES_MIN || !wastes(read_bytes, filled), "{filled} of {read_bytes}");
         }
     }
+
     #[tokio::test]
     async fn a_connection_that_waits_has_no_buffer_and_what_comes_has_one_of_its_size() {
         let (mut near, mut far) = tokio::io::duplex(64 * 1024);
