@@ -18,6 +18,20 @@ const READ_BYTES: usize = 128 * 1024;
 /// How long a broker may take to answer an open or an attach; one that is out of memory may never.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
+/// Who logs in, with a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account {
+    /// The name.
+    pub user: &'static str,
+    /// The password.
+    pub password: &'static str,
+}
+
+impl Account {
+    /// The emulator's well-known key; a broker that asks for no password takes it as well.
+    pub const EMULATOR: Account = Account { user: "RootManageSharedAccessKey", password: "SAS_KEY_VALUE" };
+}
+
 /// A connection with one session.
 #[derive(Debug)]
 pub struct Wire {
@@ -35,16 +49,21 @@ pub struct Wire {
 impl Wire {
     /// Connects with the emulator's key as user and password.
     pub fn connect(address: &str) -> Result<Wire> {
-        Wire::connect_within(address, ANSWER_WAIT)
+        Wire::connect_as(Account::EMULATOR, address)
     }
 
-    fn connect_within(address: &str, answer_wait: Duration) -> Result<Wire> {
+    /// The same as somebody else.
+    pub fn connect_as(account: Account, address: &str) -> Result<Wire> {
+        Wire::connect_within(account, address, ANSWER_WAIT)
+    }
+
+    fn connect_within(account: Account, address: &str, answer_wait: Duration) -> Result<Wire> {
         let socket = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
         socket.set_nodelay(true)?;
         let login = Login::Plain(PlainCredentials {
             authorization_identity: "".into(),
-            user: "RootManageSharedAccessKey".into(),
-            password: "SAS_KEY_VALUE".into(),
+            user: account.user.into(),
+            password: account.password.into(),
         });
         let config = ClientConfig { login, ..ClientConfig::new("vorrang-bench") };
         let started = Instant::now();
@@ -68,17 +87,23 @@ impl Wire {
         self.answered("an open", |event| Ok(matches!(event, Event::Opened(_)).then_some(())))
     }
 
-    /// Attaches a link and waits for the answer.
+    /// Attaches a link and waits for the answer. A receiver asks to have its settlements confirmed.
     pub fn attach(&mut self, queue: &str, role: Role) -> Result<LinkId> {
-        self.attach_answered(queue, role).map(|(link, _)| link)
+        let confirmed = (role == Role::Receiver).then_some(ReceiverSettleMode::Second);
+        self.attach_with(queue, role, confirmed).map(|(link, _)| link)
     }
 
-    /// The same, with the answer. A receiver asks to have its settlements confirmed; the answer says whether it has.
-    pub fn attach_answered(&mut self, queue: &str, role: Role) -> Result<(LinkId, Box<Attach>)> {
+    /// The same, with the answer; whether settlements are to be confirmed is given, and the answer says whether they are.
+    pub fn attach_with(
+        &mut self,
+        queue: &str,
+        role: Role,
+        rcv_settle_mode: Option<ReceiverSettleMode>,
+    ) -> Result<(LinkId, Box<Attach>)> {
         let session = self.session.context("no session")?;
         let attach = OwnAttach {
             snd_settle_mode: Some(SenderSettleMode::Unsettled),
-            rcv_settle_mode: (role == Role::Receiver).then_some(ReceiverSettleMode::Second),
+            rcv_settle_mode,
             source: Some(Source::at(queue)),
             target: Some(TargetNode::Node(Target::at(queue))),
             ..OwnAttach::new(format!("{queue}-{role:?}"), role)
@@ -165,7 +190,8 @@ mod tests {
     fn a_broker_that_never_answers_is_given_up() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap().to_string();
-        let given_up = Wire::connect_within(&address, Duration::from_millis(5)).unwrap_err();
+        let given_up =
+            Wire::connect_within(Account::EMULATOR, &address, Duration::from_millis(5)).unwrap_err();
         assert_eq!(given_up.to_string(), "an open was not answered within 5ms");
     }
 }

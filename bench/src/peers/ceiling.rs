@@ -9,6 +9,7 @@ use super::driver::amqp_1_0::AmqpSender;
 use super::peer::{Message, Sender};
 use super::workload::{BODY_BYTES, WINDOW, count};
 use crate::process::Process;
+use crate::wire::Wire;
 
 const TIME: Duration = Duration::from_secs(2);
 
@@ -18,8 +19,7 @@ pub(crate) fn measure() -> Result<f64> {
     command.args(["amqp-peer", "--direction", "ingest"]).stdout(Stdio::piped());
     let (_sink, mut lines) = Process::start(&mut command)?;
     let Some(address) = lines.next().transpose()? else { bail!("the sink ended before it listened") };
-    let Some((_, port)) = address.rsplit_once(':') else { bail!("the sink listens at {address}") };
-    let mut sender = AmqpSender::connect(port.parse()?, "q")?;
+    let mut sender = AmqpSender::attach(Wire::connect(&address)?, "q")?;
     let body = vec![b'x'; BODY_BYTES];
     let (mut sent, mut seen) = (0, 0);
     let began = Instant::now();

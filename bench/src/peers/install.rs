@@ -15,7 +15,7 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 /// Installs what is missing and can be had. What cannot is no error: it will be reported as missing, with its own reason.
 pub(crate) fn missing(peers: &[Box<dyn Peer>]) {
     let mut wanted: Vec<&str> =
-        peers.iter().filter(|peer| peer.facts().is_err()).filter_map(|peer| peer.package()).collect();
+        peers.iter().filter(|peer| peer.wants_package()).filter_map(|peer| peer.package()).collect();
     wanted.dedup();
     packages(&wanted);
 }

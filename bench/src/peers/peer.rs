@@ -162,8 +162,12 @@ pub(crate) enum Ability {
 pub(crate) trait Peer {
     /// As in the tables.
     fn name(&self) -> &'static str;
-    /// The Debian package it comes in; none for what is not installed by us.
+    /// The Debian package it, or something it needs, comes in; none where nothing is installed by us.
     fn package(&self) -> Option<&'static str>;
+    /// Whether that package is missing.
+    fn wants_package(&self) -> bool {
+        self.facts().is_err()
+    }
     /// Everything the document says; an error is the reason why it cannot be measured.
     fn facts(&self) -> Result<Facts>;
     /// Whether it can take part.

@@ -16,14 +16,16 @@ use anyhow::{Context, Result};
 
 use super::driver::amqp_0_9_1::Queue;
 use super::peer::Peer;
+use rabbitmq::{Protocol, RabbitMq};
 pub(crate) use vorrang::Vorrang;
 
 /// Everything that can be measured, ours first.
 pub(crate) fn all(binary: Option<PathBuf>) -> Vec<Box<dyn Peer>> {
     vec![
         Box::new(Vorrang { binary, under: Vec::new() }),
-        Box::new(rabbitmq::RabbitMq { queue: Queue::Classic }),
-        Box::new(rabbitmq::RabbitMq { queue: Queue::Quorum }),
+        Box::new(RabbitMq { queue: Queue::Classic, protocol: Protocol::Amqp091 }),
+        Box::new(RabbitMq { queue: Queue::Quorum, protocol: Protocol::Amqp091 }),
+        Box::new(RabbitMq { queue: Queue::Quorum, protocol: Protocol::Amqp10 }),
         Box::new(activemq::ActiveMq),
         Box::<artemis::Artemis>::default(),
         Box::new(nats::JetStream),

@@ -10,12 +10,17 @@ use vorrang_amqp::message::{Header, MessageId, Properties, put_data, put_header,
 use vorrang_amqp::performative::{DeliveryState, DeliveryTag, ReceiverSettleMode, Role};
 
 use crate::peers::peer::{Clients, Delivery, Layout, Message, Receiver, Sender, Stamp};
-use crate::wire::Wire;
+use crate::wire::{Account, Wire};
 
 /// Clients of a broker that speaks AMQP 1.0.
 pub(crate) struct Amqp {
     pub(crate) port: u16,
     pub(crate) layout: Layout,
+    pub(crate) account: Account,
+    /// What receivers ask for; a broker may answer with less, or refuse it.
+    pub(crate) settle_mode: ReceiverSettleMode,
+    /// What the broker calls a queue.
+    pub(crate) queue: fn(&str) -> String,
     /// Over how many queues a crowd is spread.
     pub(crate) crowd_queues: u32,
     /// What the broker calls the queue of a subscription.
@@ -24,9 +29,19 @@ pub(crate) struct Amqp {
     pub(crate) receivers: AtomicU32,
 }
 
+impl Amqp {
+    fn wire(&self) -> Result<Wire> {
+        Wire::connect_as(self.account, &format!("127.0.0.1:{}", self.port))
+    }
+
+    fn receive(&self, address: &str, prefetch: u32) -> Result<AmqpReceiver> {
+        AmqpReceiver::attach(self.wire()?, address, self.settle_mode, prefetch)
+    }
+}
+
 impl Clients for Amqp {
     fn probe(&self) -> Result<()> {
-        Wire::connect(&format!("127.0.0.1:{}", self.port)).map(drop)
+        self.wire().map(drop)
     }
 
     fn prepare(&self) -> Result<()> {
@@ -35,7 +50,7 @@ impl Clients for Amqp {
 
     fn sender(&self) -> Result<Box<dyn Sender>> {
         let address = if matches!(self.layout, Layout::FanOut(_)) { "t" } else { "q" };
-        Ok(Box::new(AmqpSender::connect(self.port, address)?))
+        Ok(Box::new(AmqpSender::attach(self.wire()?, &(self.queue)(address))?))
     }
 
     fn receiver(&self, prefetch: u32) -> Result<Box<dyn Receiver>> {
@@ -45,11 +60,11 @@ impl Clients for Amqp {
             }
             _ => "q".to_owned(),
         };
-        Ok(Box::new(AmqpReceiver::connect(self.port, &address, prefetch)?))
+        Ok(Box::new(self.receive(&(self.queue)(&address), prefetch)?))
     }
 
     fn subscriber(&self, subscription: u32, prefetch: u32) -> Result<Box<dyn Receiver>> {
-        Ok(Box::new(AmqpReceiver::connect(self.port, &(self.subscription)(subscription), prefetch)?))
+        Ok(Box::new(self.receive(&(self.subscription)(subscription), prefetch)?))
     }
 }
 
@@ -71,8 +86,7 @@ pub(crate) struct AmqpSender {
 }
 
 impl AmqpSender {
-    pub(crate) fn connect(port: u16, address: &str) -> Result<AmqpSender> {
-        let mut wire = Wire::connect(&format!("127.0.0.1:{port}"))?;
+    pub(crate) fn attach(mut wire: Wire, address: &str) -> Result<AmqpSender> {
         let link = wire.attach(address, Role::Sender)?;
         Ok(AmqpSender { wire, link, sent: 0, first: None, payload: Vec::new(), patience: Duration::ZERO })
     }
@@ -141,9 +155,13 @@ pub(crate) struct AmqpReceiver {
 }
 
 impl AmqpReceiver {
-    pub(crate) fn connect(port: u16, address: &str, prefetch: u32) -> Result<AmqpReceiver> {
-        let mut wire = Wire::connect(&format!("127.0.0.1:{port}"))?;
-        let (link, answer) = wire.attach_answered(address, Role::Receiver)?;
+    fn attach(
+        mut wire: Wire,
+        address: &str,
+        settle_mode: ReceiverSettleMode,
+        prefetch: u32,
+    ) -> Result<AmqpReceiver> {
+        let (link, answer) = wire.attach_with(address, Role::Receiver, Some(settle_mode))?;
         let confirmed = answer.rcv_settle_mode == Some(ReceiverSettleMode::Second);
         Ok(AmqpReceiver { wire, link, confirmed, prefetch, held: 0, settled: 0, patience: Duration::ZERO })
     }

@@ -4,6 +4,8 @@
 //! (the journal's type, how long it gathers writes, the heap) is not ours to choose: `artemis create` is run once, in a
 //! temporary folder, and what it chose goes into the configuration of every start.
 
+mod libaio;
+
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
@@ -13,11 +15,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 
 use anyhow::{Context, Result, bail};
+use vorrang_amqp::performative::ReceiverSettleMode;
 
 use crate::peers::daemon::{Daemon, free_port};
 use crate::peers::driver::amqp_1_0::Amqp;
 use crate::peers::peer::{Ability, Clients, Facts, Layout, Peer};
 use crate::peers::workload::fan_out;
+use crate::wire::Account;
+use libaio::Libaio;
 
 /// What a distribution is known by, and started from.
 const BOOT: &str = "lib/artemis-boot.jar";
@@ -38,7 +43,14 @@ const TUNED: [&str; 4] = ["journal-type", "journal-buffer-timeout", "journal-max
 
 #[derive(Debug, Default)]
 pub(super) struct Artemis {
-    tuning: OnceLock<Tuning>,
+    setup: OnceLock<Setup>,
+}
+
+/// What is found out about a machine once, so that all starts of a run are the same.
+#[derive(Debug)]
+struct Setup {
+    libaio: Libaio,
+    tuning: Tuning,
 }
 
 /// What the distribution chooses for a machine.
@@ -75,16 +87,13 @@ impl Tuning {
     }
 
     /// Has the distribution make an instance, which takes some seconds: it measures the disk.
-    fn measure(home: &Path) -> Result<Tuning> {
+    fn measure(home: &Path, libaio: &Libaio) -> Result<Tuning> {
         let folder = tempfile::tempdir()?;
         let instance = folder.path().join("instance");
-        let output = Command::new(home.join("bin/artemis"))
-            .arg("create")
-            .arg(&instance)
-            .args(CREATE)
-            .stdin(Stdio::null())
-            .output()
-            .context("its bin/artemis cannot be run")?;
+        let mut create = Command::new(home.join("bin/artemis"));
+        libaio.show(&mut create);
+        create.arg("create").arg(&instance).args(CREATE).stdin(Stdio::null());
+        let output = create.output().context("its bin/artemis cannot be run")?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ");
             bail!("`artemis create` failed ({}): {said}", output.status);
@@ -227,14 +236,14 @@ impl Artemis {
         home(std::env::var_os("ARTEMIS_HOME").as_deref(), std::env::var_os("PATH").as_deref())
     }
 
-    /// Asked of the distribution once, so that all starts of a run are the same.
-    fn tuning(&self, home: &Path) -> Result<&Tuning> {
-        if let Some(tuning) = self.tuning.get() {
-            return Ok(tuning);
+    fn setup(&self, home: &Path) -> Result<&Setup> {
+        if let Some(setup) = self.setup.get() {
+            return Ok(setup);
         }
+        let libaio = Libaio::find()?;
         // What it lacks now, such as Java, may be there when it is asked again.
-        let measured = Tuning::measure(home)?;
-        Ok(self.tuning.get_or_init(|| measured))
+        let tuning = Tuning::measure(home, &libaio)?;
+        Ok(self.setup.get_or_init(|| Setup { libaio, tuning }))
     }
 }
 
@@ -244,13 +253,17 @@ impl Peer for Artemis {
     }
 
     fn package(&self) -> Option<&'static str> {
-        None
+        Some(libaio::PACKAGE)
+    }
+
+    fn wants_package(&self) -> bool {
+        Artemis::home().is_ok() && !libaio::is_present()
     }
 
     fn facts(&self) -> Result<Facts> {
         let home = Artemis::home()?;
         let version = version(&home)?;
-        let tuning = self.tuning(&home)?;
+        let tuning = &self.setup(&home)?.tuning;
         Ok(Facts {
             name: self.name().to_owned(),
             version: format!("ActiveMQ Artemis {version}"),
@@ -276,7 +289,7 @@ impl Peer for Artemis {
 
     fn start(&self, folder: &Path, layout: Layout) -> Result<Daemon> {
         let home = Artemis::home()?;
-        let tuning = self.tuning(&home)?;
+        let Setup { libaio, tuning } = self.setup(&home)?;
         let port = free_port()?;
         let (etc, temporary) = (folder.join("etc"), folder.join("tmp"));
         fs::create_dir_all(&etc)?;
@@ -287,6 +300,7 @@ impl Peer for Artemis {
         fs::write(etc.join("management.xml"), MANAGEMENT)?;
         fs::write(etc.join("log4j2.properties"), LOGGING)?;
         let mut command = Command::new(java(std::env::var_os("JAVA_HOME").as_deref()));
+        libaio.show(&mut command);
         command.args(&tuning.machine).args(OPENS).arg("-Dlog4j2.disableJmx=true");
         let native = home.join("bin/lib").join(format!("linux-{}", std::env::consts::ARCH));
         for (name, value) in [
@@ -309,7 +323,16 @@ impl Peer for Artemis {
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
         // A queue by its full name: the address, then the queue's own. Without security, whoever logs in may do everything.
         let subscription = |number| format!("t::s{number}");
-        Box::new(Amqp { port, layout, crowd_queues: 1, subscription, receivers: AtomicU32::new(0) })
+        Box::new(Amqp {
+            port,
+            layout,
+            account: Account::EMULATOR,
+            settle_mode: ReceiverSettleMode::Second,
+            queue: str::to_owned,
+            crowd_queues: 1,
+            subscription,
+            receivers: AtomicU32::new(0),
+        })
     }
 }
 

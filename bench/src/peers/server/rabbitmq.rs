@@ -1,59 +1,90 @@
-//! RabbitMQ on its native protocol, with durable queues.
+//! RabbitMQ with durable queues: on AMQP 0-9-1, which most of its clients speak, and on AMQP 1.0, which it speaks itself from
+//! version 4 on.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicU32;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use vorrang_amqp::performative::ReceiverSettleMode;
 
 use crate::peers::daemon::{Daemon, free_port};
 use crate::peers::driver::amqp_0_9_1::{Queue, Rabbit};
-use crate::peers::peer::{Ability, Clients, Facts, Layout, Peer};
+use crate::peers::driver::amqp_1_0::Amqp;
+use crate::peers::peer::{Ability, Clients, Facts, Layout, Peer, Receiver, Sender};
+use crate::wire::Account;
 
 /// The server's script beneath the wrapper that changes the user and the log files.
 const SERVER: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 
+/// The account that is there from the beginning, for clients on the same machine.
+const GUEST: Account = Account { user: "guest", password: "guest" };
+
+/// What clients speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Amqp091,
+    Amqp10,
+}
+
 pub(super) struct RabbitMq {
     pub(super) queue: Queue,
+    pub(super) protocol: Protocol,
 }
 
 impl Peer for RabbitMq {
     fn name(&self) -> &'static str {
-        match self.queue {
-            Queue::Classic => "RabbitMQ classic",
-            Queue::Quorum => "RabbitMQ quorum",
+        match (self.queue, self.protocol) {
+            (Queue::Classic, Protocol::Amqp091) => "RabbitMQ classic",
+            (Queue::Classic, Protocol::Amqp10) => "RabbitMQ classic (1.0)",
+            (Queue::Quorum, Protocol::Amqp091) => "RabbitMQ quorum",
+            (Queue::Quorum, Protocol::Amqp10) => "RabbitMQ quorum (1.0)",
         }
     }
 
     fn package(&self) -> Option<&'static str> {
-        Some("rabbitmq-server")
+        // Asked for once: a version without AMQP 1.0 does not get it by being installed again.
+        (self.protocol == Protocol::Amqp091).then_some("rabbitmq-server")
     }
 
     fn facts(&self) -> Result<Facts> {
         let version = super::package_version("rabbitmq-server")?;
+        if self.protocol == Protocol::Amqp10 && is_before_four(&version) {
+            bail!("it speaks AMQP 1.0 from version 4 on, and this is {version}");
+        }
         let synced = self.queue == Queue::Quorum || classic_syncs(&version);
         let (acknowledgement, queue) = match self.queue {
             Queue::Classic if synced => (
-                "publisher confirm: the message is written and synced; its store gathers syncs for up to some hundred milliseconds",
+                "the message is written and synced; its store gathers syncs for up to some hundred milliseconds",
                 "x-queue-type=classic, durable; x-max-priority=10 where there are priorities",
             ),
             Queue::Classic => (
-                "publisher confirm: the message is in the kernel's page cache; **not synced**: from version 4 on, classic queues leave that to the system",
+                "the message is in the kernel's page cache; **not synced**: from version 4 on, classic queues leave that to the system",
                 "x-queue-type=classic, durable; x-max-priority=10 where there are priorities",
             ),
-            Queue::Quorum => (
-                "publisher confirm: the message is in the Raft log, written and synced (one node)",
-                "x-queue-type=quorum",
+            Queue::Quorum => {
+                ("the message is in the Raft log, written and synced (one node)", "x-queue-type=quorum")
+            }
+        };
+        let (protocol, told, settlement) = match self.protocol {
+            Protocol::Amqp091 => (
+                "AMQP 0-9-1, persistent messages, publisher confirms",
+                "publisher confirm",
+                "basic.ack was sent, one for all that were settled together; the server confirms none",
+            ),
+            Protocol::Amqp10 => (
+                "AMQP 1.0, durable messages",
+                "accepted",
+                "accepted and settled by the receiver; the server confirms none",
             ),
         };
         Ok(Facts {
             name: self.name().to_owned(),
             version: format!("RabbitMQ {version}"),
-            protocol: "AMQP 0-9-1, persistent messages, publisher confirms".to_owned(),
-            acknowledgement: acknowledgement.to_owned(),
-            settlement:
-                "basic.ack was sent, one for all that were settled together; the server confirms none"
-                    .to_owned(),
+            protocol: protocol.to_owned(),
+            acknowledgement: format!("{told}: {acknowledgement}"),
+            settlement: settlement.to_owned(),
             synced,
             configuration: format!("rabbitmq-server with its defaults; {queue}"),
         })
@@ -61,7 +92,9 @@ impl Peer for RabbitMq {
 
     fn can(&self, ability: Ability) -> bool {
         match ability {
-            Ability::Priorities | Ability::Keys => self.queue == Queue::Classic,
+            Ability::Priorities | Ability::Keys => {
+                self.queue == Queue::Classic && self.protocol == Protocol::Amqp091
+            }
             Ability::Connections => true,
             Ability::Expressions => false,
         }
@@ -97,13 +130,59 @@ impl Peer for RabbitMq {
     }
 
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
-        Box::new(Rabbit { port, layout, queue: self.queue })
+        let rabbit = Rabbit { port, layout, queue: self.queue };
+        match self.protocol {
+            Protocol::Amqp091 => Box::new(rabbit),
+            Protocol::Amqp10 => Box::new(Native { rabbit, amqp: amqp(port, layout) }),
+        }
+    }
+}
+
+/// Clients that speak AMQP 1.0. Queues are made as the others make them.
+struct Native {
+    rabbit: Rabbit,
+    amqp: Amqp,
+}
+
+fn amqp(port: u16, layout: Layout) -> Amqp {
+    Amqp {
+        port,
+        layout,
+        account: GUEST,
+        // It ends a session in which a receiver asks for the other.
+        settle_mode: ReceiverSettleMode::First,
+        queue: |name| format!("/queues/{name}"),
+        crowd_queues: 1,
+        subscription: |number| format!("/queues/s{number}"),
+        receivers: AtomicU32::new(0),
+    }
+}
+
+impl Clients for Native {
+    fn probe(&self) -> Result<()> {
+        self.amqp.probe()
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.rabbit.prepare()
+    }
+
+    fn sender(&self) -> Result<Box<dyn Sender>> {
+        self.amqp.sender()
+    }
+
+    fn receiver(&self, prefetch: u32) -> Result<Box<dyn Receiver>> {
+        self.amqp.receiver(prefetch)
     }
 }
 
 /// Whether classic queues of this version sync what they confirm. `strace` sees not one sync of version 4.0 in thousands of
 /// confirmed messages.
 fn classic_syncs(version: &str) -> bool {
+    is_before_four(version)
+}
+
+fn is_before_four(version: &str) -> bool {
     let major = version.split('.').next().and_then(|number| number.parse::<u32>().ok());
     major.is_some_and(|major| major < 4)
 }
