@@ -94,6 +94,8 @@ pub struct Batch {
     /// Set once its content is promised to a snapshot: nothing may be added.
     pub(crate) closed: bool,
     read_back: ReadBack,
+    /// Whether who hands it over may commit it on the spot if it is small.
+    pub(crate) commit_here: bool,
     /// The record at its end that gathers small ones, if the newest of them may be followed by others.
     gathering: Option<Gathering>,
     limits: Limits,
@@ -125,6 +127,7 @@ impl Batch {
             now_ms: 0,
             closed: false,
             read_back: ReadBack::Scattered,
+            commit_here: true,
             gathering: None,
             limits,
         }
@@ -231,6 +234,12 @@ impl Batch {
     /// Tells how its records will be read back, which decides whether it is written past the system's cache.
     pub fn set_read_back(&mut self, read_back: ReadBack) {
         self.read_back = read_back;
+    }
+
+    /// Tells whether who hands it over may wait for the disk, if the batch is small and that is sooner; else it is left to
+    /// the commit thread.
+    pub fn set_commit_here(&mut self, here: bool) {
+        self.commit_here = here;
     }
 
     /// Whether it is not worth a copy in the system's cache.

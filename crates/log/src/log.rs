@@ -256,7 +256,7 @@ impl Log {
         batch.sum_up();
         let position = self.account(&batch);
         let small = batch.bytes() <= self.options.limits.batch_bytes / SMALL_PART;
-        if small && !self.threads.is_empty() {
+        if small && batch.commit_here && !self.threads.is_empty() {
             self.shared.commit_or_push(batch, &self.ring)?;
         } else {
             self.shared.push(batch);

@@ -36,6 +36,15 @@ pub struct Request {
     pub operation: Operation,
 }
 
+impl Request {
+    /// Takes the request out of where it lies. What stays there asks for nothing.
+    #[must_use]
+    pub fn take(&mut self) -> Request {
+        let operation = std::mem::replace(&mut self.operation, Operation::Taken { weight: 0 });
+        Request { tag: self.tag, operation }
+    }
+}
+
 /// What an entity is looked up for, which decides who may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {

@@ -1,7 +1,7 @@
 //! What has come in and is not yet carried out, in the order it came.
 //!
-//! A request is some hundred bytes. It stays in the buffer that its door put it into, and is moved once: to where it is
-//! carried out.
+//! A request is some hundred bytes. It stays in the buffer that its door put it into, and is carried out from there: what it
+//! brings is taken out of it, and what is left goes with the buffer.
 
 use super::core::Item;
 use super::peer::PeerId;
@@ -18,10 +18,18 @@ pub struct Arrivals {
 
 #[derive(Debug)]
 enum Parcel {
-    /// What a connection asked at once.
-    Requests(VecDeque<Request>),
+    /// What a connection asked at once, and how much of it is done.
+    Requests(Vec<Request>, usize),
     /// What is said alone, and seldom.
     Alone(Box<Item>),
+}
+
+/// An item where it lies.
+#[derive(Debug)]
+pub(super) enum Arrived<'a> {
+    Request(&'a mut Request),
+    /// Anything else.
+    Item(&'a Item),
 }
 
 impl Arrivals {
@@ -35,24 +43,35 @@ impl Arrivals {
     pub(super) fn push_batch(&mut self, peer: PeerId, batch: Vec<Request>) {
         if !batch.is_empty() {
             self.items = self.items.saturating_add(batch.len());
-            self.parcels.push_back((peer, Parcel::Requests(batch.into())));
+            self.parcels.push_back((peer, Parcel::Requests(batch, 0)));
         }
     }
 
-    /// Takes the next item.
+    /// The next item. It is the next until it is [done](Arrivals::done).
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<(PeerId, Item)> {
-        self.items = self.items.checked_sub(1)?;
-        if let Some((peer, Parcel::Requests(requests))) = self.parcels.front_mut()
-            && requests.len() > 1
-        {
-            return Some((*peer, Item::Request(requests.pop_front()?)));
+    pub(super) fn next(&mut self) -> Option<(PeerId, Arrived<'_>)> {
+        let (peer, parcel) = self.parcels.front_mut()?;
+        let arrived = match parcel {
+            Parcel::Requests(batch, done) => Arrived::Request(batch.get_mut(*done)?),
+            Parcel::Alone(item) => match &mut **item {
+                Item::Request(request) => Arrived::Request(request),
+                other => Arrived::Item(other),
+            },
+        };
+        Some((*peer, arrived))
+    }
+
+    /// The next item was carried out.
+    #[inline]
+    pub(super) fn done(&mut self) {
+        self.items = self.items.saturating_sub(1);
+        if let Some((_, Parcel::Requests(batch, done))) = self.parcels.front_mut() {
+            *done = done.saturating_add(1);
+            if *done < batch.len() {
+                return;
+            }
         }
-        let (peer, last) = self.parcels.pop_front()?;
-        match last {
-            Parcel::Requests(mut requests) => Some((peer, Item::Request(requests.pop_front()?))),
-            Parcel::Alone(item) => Some((peer, *item)),
-        }
+        self.parcels.pop_front();
     }
 
     /// How many items there are.
@@ -89,12 +108,13 @@ mod tests {
         arrivals.push_batch(PeerId(1), vec![request(4)]);
         let mut left = Vec::new();
         let mut seen = Vec::new();
-        while let Some((peer, item)) = arrivals.pop() {
+        while let Some((peer, arrived)) = arrivals.next() {
+            seen.push((peer.0, if let Arrived::Request(request) = arrived { request.tag.0 } else { 0 }));
+            arrivals.done();
             left.push(arrivals.len());
-            seen.push((peer.0, if let Item::Request(request) = item { request.tag.0 } else { 0 }));
         }
         assert_eq!(seen, [(1, 1), (1, 2), (3, 0), (4, 3), (1, 4)]);
         assert_eq!(left, [4, 3, 2, 1, 0]);
-        assert!(arrivals.is_empty() && arrivals.pop().is_none());
+        assert!(arrivals.is_empty() && arrivals.next().is_none());
     }
 }

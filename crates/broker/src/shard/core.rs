@@ -17,6 +17,7 @@ mod upkeep;
 
 use super::arrivals::Arrivals;
 use super::chilling::Heat;
+use super::crowd::Crowd;
 use super::faults::Faults;
 use super::hold::Hold;
 use super::keys::Keys;
@@ -91,6 +92,9 @@ pub struct Core {
     /// What the shard asks of itself.
     own: VecDeque<Command>,
     hold: Hold,
+    crowd: Crowd,
+    /// Whether the last step waited for the disk.
+    committed: bool,
     watchers: news::Watchers,
     /// When permissions of open receivers end.
     endings: BTreeSet<(Timestamp, PeerId, Link)>,
@@ -163,6 +167,8 @@ impl Core {
             record_bytes_max,
             batch_bytes_max,
             hold: Hold::new(durable),
+            crowd: Crowd::default(),
+            committed: false,
             watchers: news::Watchers::default(),
             endings: BTreeSet::new(),
             now,
@@ -186,6 +192,7 @@ impl Core {
         self.wall = self.wall.max(now);
         self.now = self.now.max(self.time(self.wall));
         self.lull.work(self.now, arrived.len());
+        self.committed = false;
         if self.over.is_none()
             && let Err(failure) = self.work(arrived)
         {
@@ -244,6 +251,16 @@ impl Core {
         self.behind
     }
 
+    /// Whether the last step waited for the disk.
+    pub(super) fn has_committed(&self) -> bool {
+        self.committed
+    }
+
+    /// While a step waited for the disk, something came in.
+    pub(super) fn kept_waiting(&mut self) {
+        self.crowd.came(self.now);
+    }
+
     /// Whether so much waits for room that nothing more is taken: there is nothing to do before the time
     /// of the [next step](Core::next_wake).
     #[must_use]
@@ -292,22 +309,24 @@ impl Core {
         self.withheld.look(self.now, !matches!(self.room, Err(NoRoom::Ring { .. })));
         self.tick()?;
         while !self.writer.is_full()
-            && let Some(late) = self.faults.due(self.now)
+            && let Some(mut late) = self.faults.due(self.now)
         {
-            self.perform(late.peer, late.tag, late.operation, late.until)?;
+            self.perform(late.peer, &mut late.request, late.until)?;
         }
         while !self.withheld.is_worth_it(self.now)
             && !self.writer.is_full()
-            && let Some((peer, request)) = self.withheld.pop_unless(|peer| self.staging.holds(peer))
+            && let Some((peer, mut request)) = self.withheld.pop_unless(|peer| self.staging.holds(peer))
         {
-            self.take_or_stage(peer, request)?;
+            self.take_or_stage(peer, &mut request)?;
         }
         self.stage(Share::One)?;
         while !self.writer.is_full()
             && !self.is_choked()
-            && let Some((peer, item)) = arrived.pop()
+            && let Some((peer, next)) = arrived.next()
         {
-            self.take(peer, item)?;
+            let taken = self.take(peer, next);
+            arrived.done();
+            taken?;
         }
         // After what has arrived, so that a renewal that came in time counts.
         self.end_permissions()?;
@@ -322,7 +341,9 @@ impl Core {
             self.warm()?;
         }
         self.stage(Share::Rest)?;
-        self.writer.end()?;
+        // The disk may take a while, and what need not wait for it does not.
+        self.tell_all();
+        self.committed = self.writer.end_step(!self.crowd.is_there(self.now))?;
         self.writer.confirm_if_idle()?;
         let pinned = self.staging.first_region();
         self.writer.let_go(&mut self.state, !self.own.is_empty(), pinned);
@@ -336,9 +357,9 @@ impl Core {
         {
             let location = self.writer.append(PAYLOAD_PART, &[], &piece)?;
             self.staging.wrote(&piece, location);
-            while let Some((staged, ahead)) = self.staging.complete() {
+            while let Some((mut staged, ahead)) = self.staging.complete() {
                 self.writer.set_ahead(ahead);
-                let done = self.request(staged.peer, staged.tag, staged.operation, staged.until);
+                let done = self.request(staged.peer, &mut staged.request, staged.until);
                 self.writer.set_ahead(Vec::new());
                 done?;
             }

@@ -4,7 +4,7 @@
 //! restart, or another state put in place of this one.
 
 use super::peer::PeerId;
-use crate::api::{Fault, FaultKind, NewFault, Operation, Tag};
+use crate::api::{Fault, FaultKind, NewFault, Operation, Request};
 use std::collections::BTreeMap;
 use vorrang_engine::{EntityId, Span, Timestamp};
 
@@ -32,8 +32,7 @@ pub(super) struct Faults {
 #[derive(Debug)]
 pub(super) struct Delayed {
     pub(super) peer: PeerId,
-    pub(super) tag: Tag,
-    pub(super) operation: Operation,
+    pub(super) request: Request,
     /// Until when it is permitted.
     pub(super) until: Timestamp,
 }
@@ -129,7 +128,7 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Acceptance;
+    use crate::api::{Acceptance, Tag};
     use smallvec::{SmallVec, smallvec};
     use vorrang_engine::command::Settlement;
     use vorrang_engine::entity::EntityPath;
@@ -188,14 +187,17 @@ mod tests {
     fn what_is_late_comes_in_its_time_or_when_the_faults_end() {
         let mut faults = Faults::default();
         let id = faults.add(EntityId(1), fault(FaultKind::Busy, None, Some(Span(1_000))), Timestamp(0)).id;
-        let delayed =
-            |tag| Delayed { peer: PeerId(1), tag: Tag(tag), operation: settle(1), until: Timestamp::NEVER };
+        let delayed = |tag| Delayed {
+            peer: PeerId(1),
+            request: Request { tag: Tag(tag), operation: settle(1) },
+            until: Timestamp::NEVER,
+        };
         for (at, tag) in [(50, 1), (40, 2), (900, 3)] {
             faults.delay(Timestamp(at), delayed(tag));
         }
         assert_eq!(faults.next_due(), Some(Timestamp(40)));
         let due = |faults: &mut Faults, at| {
-            std::iter::from_fn(|| faults.due(Timestamp(at))).map(|one| one.tag.0).collect::<Vec<_>>()
+            std::iter::from_fn(|| faults.due(Timestamp(at))).map(|one| one.request.tag.0).collect::<Vec<_>>()
         };
         assert_eq!(due(&mut faults, 39), []);
         assert_eq!(due(&mut faults, 50), [2, 1]);

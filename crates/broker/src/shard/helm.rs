@@ -69,17 +69,25 @@ impl Helm {
         Some(work(&mut crew))
     }
 
+    /// Takes a step, and notes whether somebody had to wait for it because of the disk.
+    pub(super) fn step(&self, core: &mut Core, mail: &mut Mail) {
+        core.step((self.clock)(), &mut mail.items);
+        if core.has_committed() && self.inbox.filling().0 > 0 {
+            core.kept_waiting();
+        }
+    }
+
     /// Runs the shard in place of its thread, which sleeps: carries out what is in the inbox, and tells what comes of it.
     pub(super) fn take_over(&self) {
         let due = self.with(|crew| {
             let Crew { core: Some(core), mail } = crew else { return None };
             self.inbox.take(mail);
-            core.step((self.clock)(), &mut mail.items);
+            self.step(core, mail);
             for _ in 1..STEPS_MAX {
                 if core.over().is_some() || !self.inbox.take_news() {
                     break;
                 }
-                core.step((self.clock)(), &mut mail.items);
+                self.step(core, mail);
             }
             let done = mail.items.is_empty() && !core.is_behind() && core.over().is_none();
             done.then(|| core.next_wake().unwrap_or(Timestamp::NEVER))

@@ -7,7 +7,7 @@
 use super::core::Peers;
 use super::peer::{Peer, PeerId};
 use super::spares::Spares;
-use crate::api::Event;
+use crate::api::{Event, Tag};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vorrang_log::Position;
@@ -60,6 +60,26 @@ impl Hold {
                 }
                 add(&mut peer.outbox, event);
             }
+        }
+    }
+
+    /// Tells that a send was accepted, as an event would: most of them only make a run of others longer.
+    #[inline]
+    pub(super) fn tell_accepted(&mut self, peer: &mut Peer, position: Option<Position>, tag: Tag) {
+        if let Some(events) = self.newest_with(peer, position)
+            && lengthen(events, tag, 1)
+        {
+            return;
+        }
+        self.tell(peer, position, Event::Accepted { first: tag, count: 1 });
+    }
+
+    /// What a connection is told together with what waits for `position`, if there is anything yet.
+    #[inline]
+    fn newest_with<'a>(&self, peer: &'a mut Peer, position: Option<Position>) -> Option<&'a mut Vec<Event>> {
+        match position {
+            Some(position) if position > self.durable => peer.held.known(position),
+            _ => Some(&mut peer.outbox),
         }
     }
 
@@ -145,6 +165,12 @@ impl Hold {
 pub(super) struct Held(VecDeque<(Position, Vec<Event>)>);
 
 impl Held {
+    /// What waits for this commit, if anything does and nothing waits for a later one.
+    #[inline]
+    fn known(&mut self, position: Position) -> Option<&mut Vec<Event>> {
+        self.0.back_mut().filter(|(known, _)| *known == position).map(|(_, events)| events)
+    }
+
     /// What waits for this commit, and whether it is the first that does.
     fn at(&mut self, position: Position, buffers: &Spares<Event>) -> (&mut Vec<Event>, bool) {
         let index = place(&self.0, position);
@@ -197,10 +223,15 @@ fn append(events: &mut Vec<Event>, more: &mut Vec<Event>) {
 }
 
 fn join(events: &mut [Event], event: &Event) -> bool {
-    if let Event::Accepted { first, count } = event
-        && let Some(Event::Accepted { first: run, count: length }) = events.last_mut()
+    if let Event::Accepted { first, count } = event { lengthen(events, *first, *count) } else { false }
+}
+
+/// Adds accepted sends to a run that they follow, if the newest event is one.
+#[inline]
+fn lengthen(events: &mut [Event], first: Tag, count: u32) -> bool {
+    if let Some(Event::Accepted { first: run, count: length }) = events.last_mut()
         && run.0.checked_add(*length) == Some(first.0)
-        && let Some(longer) = length.checked_add(*count)
+        && let Some(longer) = length.checked_add(count)
     {
         *length = longer;
         return true;
@@ -211,7 +242,7 @@ fn join(events: &mut [Event], event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Link, Outlet, Tag};
+    use crate::api::{Link, Outlet};
     use std::sync::Mutex;
 
     #[derive(Default)]
@@ -261,6 +292,36 @@ mod tests {
                 };
                 told.into_iter().flat_map(number).collect()
             })
+        }
+    }
+
+    #[test]
+    fn an_accepted_send_is_told_as_its_event_would_be() {
+        let (mut plain, mut by_event) = (World::new(), World::new());
+        // Sends that follow each other, with gaps, of several commits, and after something else was told.
+        let steps = [
+            (Some(1), 1),
+            (Some(1), 2),
+            (Some(2), 3),
+            (Some(1), 4),
+            (None, 5),
+            (None, 6),
+            (None, 9),
+            (Some(2), 10),
+        ];
+        for (number, (position, tag)) in steps.into_iter().enumerate() {
+            for world in [&mut plain, &mut by_event] {
+                if number == 4 {
+                    world.tell(1, Some(2), drained(77));
+                }
+            }
+            let peer = plain.peers.get_mut(&PeerId(1)).unwrap();
+            plain.hold.tell_accepted(peer, position.map(Position), Tag(tag));
+            by_event.tell(1, position, Event::Accepted { first: Tag(tag), count: 1 });
+            assert_eq!(plain.hold.len(), by_event.hold.len(), "step {number}");
+        }
+        for durable in 0..=2 {
+            assert_eq!(plain.release(durable), by_event.release(durable));
         }
     }
 

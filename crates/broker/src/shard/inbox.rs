@@ -300,7 +300,12 @@ mod tests {
 
     /// Whose the items at hand are.
     fn peers(mail: &mut Mail) -> Vec<u32> {
-        std::iter::from_fn(|| mail.items.pop()).map(|(peer, _)| peer.0).collect()
+        let mut next = || {
+            let peer = mail.items.next().map(|(peer, _)| peer.0)?;
+            mail.items.done();
+            Some(peer)
+        };
+        std::iter::from_fn(&mut next).collect()
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod chores;
 mod cold;
 mod company;
 mod core;
+mod crowd;
 mod evacuation;
 mod faults;
 mod helm;

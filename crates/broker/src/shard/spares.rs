@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Buffers kept; further ones are freed.
 const COUNT_MAX: usize = 16;
-/// Bytes of a buffer that is kept; a larger one is freed.
-const BYTES_MAX: usize = 128 * 1024;
+/// Bytes of a buffer that is kept; a larger one is freed. Room for what a client with a credit of a thousand is told at once:
+/// one that had to grow to it each time would be copied as often.
+const BYTES_MAX: usize = 512 * 1024;
 
 /// Empty buffers to be filled.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 
 use super::peer::PeerId;
 use super::regions::region_of;
-use crate::api::{Operation, Tag};
+use crate::api::{Operation, Request};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use vorrang_engine::{Location, Timestamp};
@@ -37,8 +37,7 @@ impl Ahead {
 #[derive(Debug)]
 pub(super) struct Staged {
     pub(super) peer: PeerId,
-    pub(super) tag: Tag,
-    pub(super) operation: Operation,
+    pub(super) request: Request,
     /// Until when it is permitted.
     pub(super) until: Timestamp,
     /// Payloads yet to be written, the next one last.
@@ -69,17 +68,11 @@ pub(super) fn large(operation: &Operation, limit: usize) -> Vec<Bytes> {
 }
 
 impl Staging {
-    pub(super) fn push(
-        &mut self,
-        (peer, tag): (PeerId, Tag),
-        operation: Operation,
-        until: Timestamp,
-        left: Vec<Bytes>,
-    ) {
+    pub(super) fn push(&mut self, peer: PeerId, request: Request, until: Timestamp, left: Vec<Bytes>) {
         let bytes = left.iter().map(Bytes::len).sum();
         self.bytes = self.bytes.saturating_add(bytes);
         let (offset, ahead) = (0, Vec::new());
-        self.waiting.push_back(Staged { peer, tag, operation, until, left, offset, ahead, bytes });
+        self.waiting.push_back(Staged { peer, request, until, left, offset, ahead, bytes });
     }
 
     pub(super) fn is_empty(&self) -> bool {

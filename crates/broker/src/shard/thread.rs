@@ -80,7 +80,7 @@ fn step(crew: &mut Crew, chores: &mut Chores, helm: &Helm) -> Next {
             Err(failure) => Arc::from(failure.to_string()),
         });
     }
-    core.step((helm.clock)(), &mut mail.items);
+    helm.step(core, mail);
     chores.look_after(core);
     chores.slacken(core);
     if let Some(reason) = core.over() {

@@ -72,17 +72,26 @@ impl Writer {
         self.batch.as_ref().is_some_and(|batch| !batch.is_full())
     }
 
-    /// Ends a step: hands over what was written.
+    /// Hands over what was written.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
+        self.end_step(true).map(drop)
+    }
+
+    /// The same at the end of a step. Says whether it was committed on the spot, which is done only if the shard may wait
+    /// for that `here`.
+    pub(super) fn end_step(&mut self, here: bool) -> Result<bool, Failure> {
         match self.batch.take() {
             Some(mut batch) => {
                 if !batch.is_empty() {
                     self.unconfirmed = Some(self.now);
                 }
+                let something = !batch.is_empty();
                 batch.set_read_back(self.company.read_back(batch.position()));
-                self.log.submit(batch, self.now.0).map(|_| ())
+                batch.set_commit_here(here);
+                let position = self.log.submit(batch, self.now.0)?;
+                Ok(something && self.log.durable() >= position)
             }
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 

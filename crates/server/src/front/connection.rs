@@ -168,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             let answering = std::mem::take(&mut done_here);
             let mut events = self.letterbox.take();
             let busy = !events.is_empty();
-            for event in events.drain(..) {
+            for event in &mut events {
                 self.door.on_broker(event);
             }
             self.broker.give_back(events);

@@ -22,7 +22,7 @@ use vorrang_log::Sweep;
 use super::attach::{Plan, Ready};
 use super::condition;
 use super::coordinator::Discharging;
-use super::links::{Entry, Handed, Links, Role};
+use super::links::{Entry, Links, Role};
 use super::management::Waiting;
 use super::order::Order;
 use super::passing::Passing;
@@ -175,16 +175,23 @@ impl Door {
         self.quick.len() + self.slow.len() >= WAITING_MAX
     }
 
-    /// Handles what the broker has to tell.
-    pub fn on_broker(&mut self, event: Event) {
+    /// Handles what the broker has to tell, and leaves nothing of use there. Nearly all of it are messages: these are read
+    /// where they lie.
+    pub fn on_broker(&mut self, event: &mut Event) {
+        if let Event::Deliver { link, delivery, body } = event {
+            self.deliver(*link, delivery, body);
+        } else {
+            self.hear(std::mem::replace(event, Event::KeysChanged));
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
         match event {
             Event::Accepted { first, count } => self.accepted(first, count),
             Event::Reply { tag, reply } => self.answered(tag, Ok(super::Answered::Reply(reply))),
             Event::Answer { tag, answer } => self.answered(tag, Ok(super::Answered::Answer(answer))),
             Event::Refused { tag, refused } => self.answered(tag, Err(refused)),
-            Event::Deliver { link, delivery, body } => {
-                self.deliver(link, Handed { delivery, body });
-            }
+            Event::Deliver { link, delivery, mut body } => self.deliver(link, &delivery, &mut body),
             Event::Drained { link } => self.drained(link),
             Event::Detached { link, refused } => self.detached(link, &refused),
             Event::KeysChanged => self.keys_changed(),

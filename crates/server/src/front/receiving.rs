@@ -49,21 +49,22 @@ impl Door {
         }
     }
 
-    /// The broker hands out a message.
-    pub(super) fn deliver(&mut self, number: Link, mut handed: Handed) {
-        self.passing.arrive(&handed.delivery);
+    /// The broker hands out a message, with its bytes if they are at hand.
+    pub(super) fn deliver(&mut self, number: Link, delivery: &Delivery, body: &mut Option<Body>) {
+        self.passing.arrive(delivery);
         let link = self.links.of_number(number);
         let Some((link, Role::Receiver(receiver))) =
             link.and_then(|link| Some((link, self.links.role(link)?)))
         else {
-            return self.release(&handed.delivery);
+            return self.release(delivery);
         };
         // What is held goes first. Otherwise it is written at once, and only held if that is not possible.
-        if receiver.held.is_empty() && self.write(link, &mut handed) {
+        if receiver.held.is_empty() && self.write(link, delivery, body) {
             return;
         }
         if let Some(Role::Receiver(receiver)) = self.links.role(link) {
-            self.passing.hold(&handed.delivery);
+            self.passing.hold(delivery);
+            let handed = Handed { delivery: delivery.clone(), body: body.take() };
             receiver.held.push_back(Held::Delivery(Box::new(handed)));
         }
     }
@@ -132,7 +133,8 @@ impl Door {
                 Some(Held::Drained) => drop(self.amqp.drained(link)),
                 Some(Held::Delivery(mut handed)) => {
                     self.passing.let_go(&handed.delivery);
-                    if !self.write(link, &mut handed) {
+                    let Handed { delivery, body } = &mut *handed;
+                    if !self.write(link, delivery, body) {
                         if let Some(Role::Receiver(receiver)) = self.links.role(link) {
                             self.passing.hold(&handed.delivery);
                             receiver.held.push_front(Held::Delivery(handed));
@@ -145,29 +147,27 @@ impl Door {
     }
 
     /// Writes one delivery; false if the peer cannot take it now.
-    fn write(&mut self, link: LinkId, handed: &mut Handed) -> bool {
-        let (location, size) = (handed.delivery.location, handed.delivery.size);
-        let at_hand = handed.body.take();
+    fn write(&mut self, link: LinkId, delivery: &Delivery, body: &mut Option<Body>) -> bool {
+        let (location, size) = (delivery.location, delivery.size);
+        let at_hand = body.take();
         let stored = at_hand.is_none();
         let read = || self.shared.broker.payloads().sweep(&mut self.sweep, location, size);
-        let body = match at_hand.map_or_else(read, Ok) {
+        let Body { bytes, assigned_id } = match at_hand.map_or_else(read, Ok) {
             Ok(body) => body,
             Err(error) => {
-                if !self.asks_again(link, &handed.delivery) {
-                    self.unreadable(link, &handed.delivery, &error.to_string());
+                if !self.asks_again(link, delivery) {
+                    self.unreadable(link, delivery, &error.to_string());
                 }
                 return true;
             }
         };
-        let Body { bytes, assigned_id } = body;
         let message = match Message::parse_again(bytes) {
             Ok(message) => message,
             Err(error) => {
-                self.unreadable(link, &handed.delivery, &error.to_string());
+                self.unreadable(link, delivery, &error.to_string());
                 return true;
             }
         };
-        let delivery = &handed.delivery;
         let Some(Role::Receiver(receiver)) = self.links.role(link) else { return true };
         let purpose = receiver.origin(delivery.mailbox).map_or(Purpose::Deliver, Purpose::DeliverFrom);
         self.head.clear();
@@ -206,7 +206,7 @@ impl Door {
             Err(SendError::WindowClosed | SendError::OutputFull { .. } | SendError::UnsettledFull { .. }) => {
                 // One that waits must not keep its neighbours in memory.
                 let bytes = if stored { Bytes::copy_from_slice(encoded) } else { message.into_encoded() };
-                handed.body = Some(Body { bytes, assigned_id });
+                *body = Some(Body { bytes, assigned_id });
                 return false;
             }
         }

@@ -5,6 +5,7 @@ use crate::access::Action;
 use crate::api::{
     Acceptance, Answer, Event, Found, Link, Operation, Purpose, Question, Refused, Request, Tag,
 };
+use crate::shard::arrivals::Arrived;
 use crate::shard::faults::{Delayed, Verdict};
 use crate::shard::payload::Source;
 use crate::shard::peer::{self, OpenLink, Peer, PeerId};
@@ -19,22 +20,27 @@ use vorrang_log::Failure;
 impl Core {
     /// Takes what arrived, unless it has to wait for room in the ring or for what waits already.
     #[inline]
-    pub(super) fn take(&mut self, id: PeerId, item: Item) -> Result<(), Failure> {
-        match item {
-            Item::Request(request) => {
+    pub(super) fn take(&mut self, id: PeerId, arrived: Arrived<'_>) -> Result<(), Failure> {
+        let item = match arrived {
+            Arrived::Item(item) => item,
+            Arrived::Request(request) => {
                 let waits = request.operation.grows() && self.withheld.is_worth_it(self.now);
                 if waits || self.withheld.holds(id) || self.staging.holds(id) {
-                    self.withheld.push(id, request);
+                    self.withheld.push(id, request.take());
                     return Ok(());
                 }
-                self.take_or_stage(id, request)
+                return self.take_or_stage(id, request);
             }
+        };
+        match item {
+            // An item that is a request arrives as one.
+            Item::Request(_) => Ok(()),
             Item::Open(outlet) => {
-                self.peers.insert(id, Peer::new(id, outlet));
+                self.peers.insert(id, Peer::new(id, Arc::clone(outlet)));
                 Ok(())
             }
             Item::Become(principal) => {
-                self.become_principal(id, principal);
+                self.become_principal(id, Arc::clone(principal));
                 Ok(())
             }
             Item::Close => {
@@ -47,9 +53,9 @@ impl Core {
 
     /// Takes a request; large messages go ahead into the log before anything is decided about them.
     ///
-    /// From here to where it is carried out an operation is handed on as it is: taking it apart and putting it together
-    /// again would copy some hundred bytes each time.
-    pub(super) fn take_or_stage(&mut self, id: PeerId, request: Request) -> Result<(), Failure> {
+    /// From here to where it is carried out a request stays where it is: handing it on would copy some hundred bytes each
+    /// time.
+    pub(super) fn take_or_stage(&mut self, id: PeerId, request: &mut Request) -> Result<(), Failure> {
         let until = match self.authorise(id, &request.operation) {
             Ok(until) => until,
             Err(denied) => {
@@ -61,9 +67,9 @@ impl Core {
         let large = staging::large(&request.operation, self.batch_bytes_max);
         // Without room they are refused, and need not be written first.
         if large.is_empty() || self.room.is_err() {
-            return self.request(id, request.tag, request.operation, until);
+            return self.request(id, request, until);
         }
-        self.staging.push((id, request.tag), request.operation, until, large);
+        self.staging.push(id, request.take(), until, large);
         Ok(())
     }
 
@@ -71,36 +77,35 @@ impl Core {
     pub(super) fn request(
         &mut self,
         id: PeerId,
-        tag: Tag,
-        operation: Operation,
+        request: &mut Request,
         until: Timestamp,
     ) -> Result<(), Failure> {
         if self.faults.any() {
-            match self.faults.meet(&operation, self.now) {
+            match self.faults.meet(&request.operation, self.now) {
                 Verdict::Pass => {}
                 Verdict::Busy => {
                     let refused = Refused::Busy { why: "a developer wants this send to fail" };
-                    self.tell(id, Event::Refused { tag, refused });
+                    self.tell(id, Event::Refused { tag: request.tag, refused });
                     return Ok(());
                 }
                 Verdict::Late(delay) => {
-                    let delayed = Delayed { peer: id, tag, operation, until };
+                    let delayed = Delayed { peer: id, request: request.take(), until };
                     self.faults.delay(self.now.after(delay), delayed);
                     return Ok(());
                 }
             }
         }
-        self.perform(id, tag, operation, until)
+        self.perform(id, request, until)
     }
 
     /// Carries out a request that is permitted until `until`.
     pub(super) fn perform(
         &mut self,
         id: PeerId,
-        tag: Tag,
-        operation: Operation,
+        request: &mut Request,
         until: Timestamp,
     ) -> Result<(), Failure> {
+        let (tag, operation) = (request.tag, &request.operation);
         let Some(peer) = self.peers.get_mut(&id) else { return Ok(()) };
         if operation.grows()
             && let Err(no_room) = self.room
@@ -116,6 +121,7 @@ impl Core {
             self.tell(id, Event::Refused { tag, refused });
             return Ok(());
         }
+        let operation = request.take().operation;
         let request = id.request(tag);
         let mut answered = Asker { id, tag, plain: false };
         let command = match operation {

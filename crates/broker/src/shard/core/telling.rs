@@ -1,7 +1,7 @@
 //! Who is told what, and when.
 
 use super::Core;
-use crate::api::{Answer, Event, Received, Refused};
+use crate::api::{Answer, Event, Received, Refused, Tag};
 use crate::shard::peer::{self, PeerId};
 use crate::shard::recent::Body;
 use vorrang_engine::{Delivery, Effect, Reply};
@@ -30,7 +30,7 @@ impl Core {
                     _ => {}
                 }
                 let event = match reply {
-                    Reply::Sent { .. } if plain => Event::Accepted { first: tag, count: 1 },
+                    Reply::Sent { .. } if plain => return self.tell_accepted(id, tag),
                     Reply::Received { messages } => {
                         Event::Answer { tag, answer: Answer::Received(self.received(messages)) }
                     }
@@ -105,6 +105,14 @@ impl Core {
         if let Some(peer) = self.peers.get_mut(&id) {
             let wait = peer.in_line(position);
             self.hold.tell(peer, Some(wait), event);
+        }
+    }
+
+    /// Tells that a send was accepted once everything decided so far is durable.
+    #[inline]
+    fn tell_accepted(&mut self, id: PeerId, tag: Tag) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            self.hold.tell_accepted(peer, self.writer.newest(), tag);
         }
     }
 
