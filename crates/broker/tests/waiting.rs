@@ -1,5 +1,9 @@
 //! A disk that takes its time holds up what has to be durable, and nothing else.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets something unexpected ends there")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that meets something unexpected ends there"
+)]
 
 use bytes::Bytes;
 use smallvec::smallvec;
