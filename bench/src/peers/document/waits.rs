@@ -14,7 +14,7 @@ const TEXT: &str = "\
 Four workers that need 4 ms for a message, so 1,000 a second, and 1,200 a second that come: 10 % in the top class, 30 %, 45 % and 15 % in the lowest. The upper three alone are
 102 % of what can be done, so that a strict order never gets to the lowest class. A wait is from the send to the moment a worker *begins* with the message. *Never* are
 those still waiting at the end; a class without waits was not served at all. An inversion is a message begun while a more urgent one, acknowledged more than 20 ms before, was still waiting.
-Workers *wake late* because of the machine alone: they slept for their 4 ms, and others had the processor.
+Workers *wake late* from their 4 ms where the processors are taken, by others on the machine or by the server itself.
 
 Vorrang gives those that have waited 5 s a tenth of the deliveries (rescue), and lets lower messages fill only 2 % of a prefetch. Rescue is an inversion on purpose: it is counted like any other.
 ";

@@ -30,6 +30,21 @@ pub(crate) struct Amqp {
 }
 
 impl Amqp {
+    /// Clients of a broker with one queue for a crowd, which calls queues by their names, takes the emulator's key and may confirm
+    /// settlements.
+    pub(crate) fn new(port: u16, layout: Layout, subscription: fn(u32) -> String) -> Amqp {
+        Amqp {
+            port,
+            layout,
+            account: Account::EMULATOR,
+            settle_mode: ReceiverSettleMode::Second,
+            queue: str::to_owned,
+            crowd_queues: 1,
+            subscription,
+            receivers: AtomicU32::new(0),
+        }
+    }
+
     fn wire(&self) -> Result<Wire> {
         Wire::connect_as(self.account, &format!("127.0.0.1:{}", self.port))
     }

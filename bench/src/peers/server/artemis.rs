@@ -12,16 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU32;
 
 use anyhow::{Context, Result, bail};
-use vorrang_amqp::performative::ReceiverSettleMode;
 
 use crate::peers::daemon::{Daemon, free_port};
 use crate::peers::driver::amqp_1_0::Amqp;
 use crate::peers::peer::{Ability, Clients, Facts, Layout, Peer};
 use crate::peers::workload::fan_out;
-use crate::wire::Account;
 use libaio::Libaio;
 
 /// What a distribution is known by, and started from.
@@ -323,16 +320,7 @@ impl Peer for Artemis {
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
         // A queue by its full name: the address, then the queue's own. Without security, whoever logs in may do everything.
         let subscription = |number| format!("t::s{number}");
-        Box::new(Amqp {
-            port,
-            layout,
-            account: Account::EMULATOR,
-            settle_mode: ReceiverSettleMode::Second,
-            queue: str::to_owned,
-            crowd_queues: 1,
-            subscription,
-            receivers: AtomicU32::new(0),
-        })
+        Box::new(Amqp::new(port, layout, subscription))
     }
 }
 

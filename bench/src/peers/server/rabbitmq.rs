@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicU32;
 
 use anyhow::{Context, Result, bail};
 use vorrang_amqp::performative::ReceiverSettleMode;
@@ -146,15 +145,11 @@ struct Native {
 
 fn amqp(port: u16, layout: Layout) -> Amqp {
     Amqp {
-        port,
-        layout,
         account: GUEST,
         // It ends a session in which a receiver asks for the other.
         settle_mode: ReceiverSettleMode::First,
         queue: |name| format!("/queues/{name}"),
-        crowd_queues: 1,
-        subscription: |number| format!("/queues/s{number}"),
-        receivers: AtomicU32::new(0),
+        ..Amqp::new(port, layout, |number| format!("/queues/s{number}"))
     }
 }
 

@@ -5,17 +5,14 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicU32;
 
 use anyhow::Result;
-use vorrang_amqp::performative::ReceiverSettleMode;
 
 use crate::broker::beside_us;
 use crate::peers::daemon::{Daemon, free_port};
 use crate::peers::driver::amqp_1_0::Amqp;
 use crate::peers::peer::{Ability, Clients, Facts, FanOut, Layout, Peer};
 use crate::peers::workload::fan_out;
-use crate::wire::Account;
 
 /// Rescue after 5 s with a tenth of the deliveries; of what a link may hold, lower messages fill 2 % while the rest
 /// is kept for the highest class.
@@ -90,16 +87,7 @@ impl Peer for Vorrang {
 
     fn clients(&self, port: u16, layout: Layout) -> Box<dyn Clients> {
         let subscription = |number| format!("t/Subscriptions/s{number}");
-        Box::new(Amqp {
-            port,
-            layout,
-            account: Account::EMULATOR,
-            settle_mode: ReceiverSettleMode::Second,
-            queue: str::to_owned,
-            crowd_queues: CROWD_QUEUES,
-            subscription,
-            receivers: AtomicU32::new(0),
-        })
+        Box::new(Amqp { crowd_queues: CROWD_QUEUES, ..Amqp::new(port, layout, subscription) })
     }
 }
 

@@ -5,8 +5,8 @@
 //! priority never gets to the lowest. A wait ends when a worker begins with the message, not when it arrives in the worker's
 //! prefetch: that is where priorities are lost. Workers take their prefetched messages in the order they came, as clients do.
 //!
-//! What the machine itself adds is measured along: how late a worker wakes that slept for its 4 ms. Nobody's waits can be shorter
-//! than that at the same quantile.
+//! How late a worker wakes that slept for its 4 ms is measured along: where the processors are taken, by others on the machine
+//! or by the server itself, waits are no longer the server's order alone.
 //!
 //! An inversion: a worker begins with a message while a more urgent one, acknowledged more than 20 ms before, still waits.
 
