@@ -1,12 +1,14 @@
 //! What the disk does by itself: the yardstick for everything durable.
 
-use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use tempfile::NamedTempFile;
 
 use crate::histogram::Histogram;
 
@@ -38,27 +40,60 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Writes over blocks that were written before, one synced write after another.
+/// One synced write after another.
 pub(crate) fn measure(folder: &Path, bytes: usize, time: Duration) -> Result<Histogram> {
-    let place = tempfile::NamedTempFile::new_in(folder)?;
-    let file = OpenOptions::new().write(true).open(place.path())?;
-    let size: u64 = 16 << 20;
-    let chunk = vec![0_u8; 1 << 20];
-    for number in 0..size >> 20 {
-        file.write_all_at(&chunk, number << 20)?;
-    }
-    file.sync_all()?;
-    let data = vec![7_u8; bytes];
-    let length = u64::try_from(bytes)?;
+    let mut blocks = Blocks::new(folder, bytes)?;
     let mut histogram = Histogram::new();
-    let mut offset = 0;
     let began = Instant::now();
     while began.elapsed() < time {
         let one = Instant::now();
-        file.write_all_at(&data, offset)?;
-        file.sync_data()?;
+        blocks.write()?;
         histogram.record(one.elapsed());
-        offset = (offset + length) % (size - length);
     }
     Ok(histogram)
+}
+
+/// A synced write at every tick until `stop`, each counted from the moment it was due: while the disk stands still, those that
+/// would have come wait, too, as messages would.
+pub(crate) fn watch(blocks: &mut Blocks, tick: Duration, stop: &AtomicBool) -> Result<Histogram> {
+    let mut histogram = Histogram::new();
+    let mut due = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        blocks.write()?;
+        histogram.record(due.elapsed());
+        due += tick;
+    }
+    Ok(histogram)
+}
+
+/// A file of blocks that were written before, so that writing over them is all that a sync has to wait for.
+pub(crate) struct Blocks {
+    file: NamedTempFile,
+    data: Vec<u8>,
+    offset: u64,
+}
+
+const FILE_BYTES: u64 = 16 << 20;
+
+impl Blocks {
+    pub(crate) fn new(folder: &Path, bytes: usize) -> Result<Blocks> {
+        let file = NamedTempFile::new_in(folder)?;
+        let chunk = vec![0_u8; 1 << 20];
+        for number in 0..FILE_BYTES >> 20 {
+            file.as_file().write_all_at(&chunk, number << 20)?;
+        }
+        file.as_file().sync_all()?;
+        Ok(Blocks { file, data: vec![7_u8; bytes], offset: 0 })
+    }
+
+    /// Writes over the next blocks and syncs them.
+    fn write(&mut self) -> Result<()> {
+        let file = self.file.as_file();
+        file.write_all_at(&self.data, self.offset)?;
+        file.sync_data()?;
+        let length = u64::try_from(self.data.len())?;
+        self.offset = (self.offset + length) % (FILE_BYTES - length);
+        Ok(())
+    }
 }

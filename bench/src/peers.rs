@@ -79,6 +79,9 @@ pub struct Options {
     /// Keep the cells of earlier results that this run does not measure
     #[arg(long)]
     keep: bool,
+    /// Go on with a run that was cut short: what it measured is not measured again
+    #[arg(long, conflicts_with = "keep")]
+    resume: bool,
     /// Peers of this release of Debian, such as trixie, in a folder of their own, instead of the machine's (as root)
     #[arg(long, value_name = "RELEASE")]
     debian: Option<debian::Release>,
@@ -108,15 +111,18 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     if !options.no_install {
         install::missing(&peers);
     }
-    let mut results = if options.keep { Results::read(path)? } else { Results::default() };
+    let goes_on = options.keep || options.resume;
+    let mut results = if goes_on { Results::read(path)? } else { Results::default() };
     results.date = machine::today();
     results.command = Some(std::mem::take(&mut results.command))
         .filter(|before| !before.is_empty())
         .map_or_else(|| command(options), |before| format!("{before}`, then `{}", command(options)));
     results.scale = words(&scale, options.turns);
-    results.machine = Machine::measure(&std::env::temp_dir())?;
-    results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
-    println!("the generator alone: {:.0?} messages/s", results.ceiling);
+    if !options.resume {
+        results.machine = Machine::measure(&std::env::temp_dir())?;
+        results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
+        println!("the generator alone: {:.0?} messages/s", results.ceiling);
+    }
     (results.peers, results.missing) = (Vec::new(), Vec::new());
     let mut present = Vec::new();
     for peer in &peers {
@@ -138,13 +144,18 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
             .filter(|workload| options.full || workload.name != DEEP)
             .filter(|workload| chosen(&options.workloads, |name| workload.name.starts_with(name)))
         {
+            let turns = workload.turns(options);
+            let is_done = |peer: &dyn Peer| {
+                let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+                options.resume && results.has(workload.name, peer.name(), round, turns)
+            };
             let takers: Vec<&dyn Peer> = present
                 .iter()
                 .copied()
-                .filter(|peer| workload.needs.is_none_or(|need| peer.can(need)))
+                .filter(|peer| workload.needs.is_none_or(|need| peer.can(need)) && !is_done(*peer))
                 .collect();
             let mut gathered: BTreeMap<&str, Gathered> = BTreeMap::new();
-            for turn in 0..workload.turns(options) {
+            for turn in 0..turns {
                 for peer in turns::order(&takers, round, turn) {
                     let so_far = gathered.entry(peer.name()).or_default();
                     so_far.take_turn(workload, peer, round, |peer| {
@@ -299,8 +310,8 @@ impl Gathered {
     /// The median of the turns; nothing if one of them failed.
     fn cell(&self, workload: &str, peer: &str, round: u32) -> Cell {
         let figures = if self.trouble.is_none() { turns::median(&self.turns) } else { Figures::new() };
-        let trouble = self.trouble.clone();
-        Cell { workload: workload.to_owned(), peer: peer.to_owned(), round, figures, trouble }
+        let (turns, trouble) = (self.turns.len(), self.trouble.clone());
+        Cell { workload: workload.to_owned(), peer: peer.to_owned(), round, turns, figures, trouble }
     }
 }
 
@@ -352,7 +363,12 @@ fn words(scale: &Scale, turns: u32) -> String {
 
 fn command(options: &Options) -> String {
     let mut text = "cargo xtask bench peers".to_owned();
-    for (given, flag) in [(options.quick, " --quick"), (options.full, " --full"), (options.keep, " --keep")] {
+    for (given, flag) in [
+        (options.quick, " --quick"),
+        (options.full, " --full"),
+        (options.keep, " --keep"),
+        (options.resume, " --resume"),
+    ] {
         if given {
             text.push_str(flag);
         }
@@ -393,7 +409,7 @@ mod tests {
             let mut results = Results::default();
             let figures = Figures::from([("fill_rate".to_owned(), rate)]);
             let (workload_of, peer) = ("W4".to_owned(), peers[0].name().to_owned());
-            results.put(Cell { workload: workload_of, peer, round: 1, figures, trouble: None });
+            results.put(Cell { workload: workload_of, peer, round: 1, turns: 1, figures, trouble: None });
             let workload = WORKLOADS.iter().find(|known| known.name == workload).unwrap();
             workload.excuse(peers[0].as_ref(), &results, &scale)
         };

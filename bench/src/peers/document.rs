@@ -182,6 +182,7 @@ mod tests {
             workload: workload.into(),
             peer: peer.into(),
             round,
+            turns: 1,
             figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             trouble: None,
         }

@@ -37,6 +37,9 @@ pub(crate) struct Cell {
     pub(crate) workload: String,
     pub(crate) peer: String,
     pub(crate) round: u32,
+    /// The turns that the figures are the median of.
+    #[serde(default)]
+    pub(crate) turns: usize,
     pub(crate) figures: Figures,
     /// Why there are no figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +54,12 @@ impl Results {
         self.cells.retain(|old| !same(old));
         self.cells.push(cell);
         self.cells.sort_by_key(|cell| cell.round);
+    }
+
+    /// Whether a cell is there that needs no more turns: it had them all, or failed.
+    pub(crate) fn has(&self, workload: &str, peer: &str, round: u32, turns: usize) -> bool {
+        let done = |cell: &Cell| cell.round == round && (cell.turns >= turns || cell.trouble.is_some());
+        self.cells(workload, peer).any(done)
     }
 
     /// Cells of a workload on a peer, in the order of the rounds.
@@ -89,7 +98,17 @@ mod tests {
 
     fn cell(peer: &str, round: u32, rate: Option<f64>) -> Cell {
         let figures = rate.map(|rate| ("rate".to_owned(), rate)).into_iter().collect();
-        Cell { workload: "W1".into(), peer: peer.into(), round, figures, trouble: None }
+        Cell { workload: "W1".into(), peer: peer.into(), round, turns: 1, figures, trouble: None }
+    }
+
+    #[test]
+    fn a_cell_is_there_when_it_had_all_its_turns_or_failed() {
+        let failed = Cell { trouble: Some("it ended".into()), ..cell("b", 1, None) };
+        let results = Results { cells: vec![cell("a", 1, Some(10.0)), failed], ..Results::default() };
+        let has = |peer, round, turns| results.has("W1", peer, round, turns);
+        assert!(has("a", 1, 1) && has("b", 1, 3));
+        assert!(!has("a", 1, 2) && !has("a", 2, 1) && !has("c", 1, 1));
+        assert!(!results.has("W2", "a", 1, 1));
     }
 
     #[test]

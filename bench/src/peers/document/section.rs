@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{OURS, both, takers, troubles};
+use super::{OURS, both, takers, troubles, waits};
 use crate::peers::plot::{Axis, Chart, figure};
 use crate::peers::results::Results;
 
@@ -168,6 +168,12 @@ const FLOW: &[Column] = &[
     column("memory_mb", "memory MB", No),
 ];
 
+/// What of W5 is in the summary.
+const WAITS: &[Column] = &[
+    column("c0_p99_ms", "top class p99 ms", LeastWins),
+    column("c0_p99_syncs", "top class p99, in bare syncs", LeastWins),
+];
+
 const FAN_OUT: &[Column] = &[
     column("rate", "sent/s", MostWins),
     column("cpu_us", "CPU µs/message sent", LeastWins),
@@ -205,7 +211,7 @@ impl Section {
 
     /// A sentence about a figure: who is first, and why if it is not us.
     fn verdict(&self, column: &Column, results: &Results) -> Option<String> {
-        let Standing { rival, factor, first, level, .. } = self.standing(column, results)?;
+        let Standing { rival, factor, first, level, .. } = Standing::of(self.workload, column, results)?;
         if level {
             return Some(format!(
                 "**{}**: level with {rival}; the rounds of one lie among those of the other.",
@@ -226,31 +232,6 @@ impl Section {
             column.head,
             figure(factor)
         ))
-    }
-
-    /// We and the best of the others that sync, by the means of the rounds.
-    fn standing<'a>(&'a self, column: &Column, results: &'a Results) -> Option<Standing<'a>> {
-        let mean = |peer: &str| results.mean(self.workload, peer, column.name);
-        let ours = mean(OURS)?;
-        let better = |left: f64, right: f64| match column.judged {
-            MostWins => left > right,
-            LeastWins | No => left < right,
-        };
-        let others = takers(results, self.workload).filter(|(peer, synced)| *synced && *peer != OURS);
-        let mut best: Option<(&str, f64)> = None;
-        for (peer, value) in others.filter_map(|(peer, _)| Some((peer, mean(peer)?))) {
-            if best.is_none_or(|(_, so_far)| better(value, so_far)) {
-                best = Some((peer, value));
-            }
-        }
-        let (rival, theirs) = best?;
-        // What is nothing has no factor; a thousand says enough.
-        let factor = (ours.max(theirs) / ours.min(theirs).max(1e-9)).min(1_000.0);
-        let level = overlap(
-            &results.figures(self.workload, OURS, column.name),
-            &results.figures(self.workload, rival, column.name),
-        );
-        Some(Standing { rival, ours, theirs, factor, first: !better(theirs, ours), level })
     }
 
     fn picture(&self) -> String {
@@ -284,7 +265,32 @@ struct Standing<'a> {
     level: bool,
 }
 
-impl Standing<'_> {
+impl<'a> Standing<'a> {
+    /// We and the best of the others that sync, by the means of the rounds.
+    fn of(workload: &'static str, column: &Column, results: &'a Results) -> Option<Standing<'a>> {
+        let mean = |peer: &str| results.mean(workload, peer, column.name);
+        let ours = mean(OURS)?;
+        let better = |left: f64, right: f64| match column.judged {
+            MostWins => left > right,
+            LeastWins | No => left < right,
+        };
+        let others = takers(results, workload).filter(|(peer, synced)| *synced && *peer != OURS);
+        let mut best: Option<(&str, f64)> = None;
+        for (peer, value) in others.filter_map(|(peer, _)| Some((peer, mean(peer)?))) {
+            if best.is_none_or(|(_, so_far)| better(value, so_far)) {
+                best = Some((peer, value));
+            }
+        }
+        let (rival, theirs) = best?;
+        // What is nothing has no factor; a thousand says enough.
+        let factor = (ours.max(theirs) / ours.min(theirs).max(1e-9)).min(1_000.0);
+        let level = overlap(
+            &results.figures(workload, OURS, column.name),
+            &results.figures(workload, rival, column.name),
+        );
+        Some(Standing { rival, ours, theirs, factor, first: !better(theirs, ours), level })
+    }
+
     fn word(&self) -> &'static str {
         match (self.level, self.first) {
             (true, _) => "level",
@@ -301,22 +307,28 @@ pub(super) fn summary(text: &mut String, results: &Results) {
          | workload | figure | Vorrang | best other | | factor |\n|---|---|---:|---|---:|---:|\n",
     );
     for section in SECTIONS {
-        for column in section.columns.iter().filter(|column| column.judged != No) {
-            let Some(standing) = section.standing(column, results) else { continue };
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {} | {} {} |",
-                section.workload,
-                column.head,
-                figure(standing.ours),
-                standing.rival,
-                figure(standing.theirs),
-                standing.word(),
-                figure(standing.factor)
-            );
+        rows(text, results, section.workload, section.columns);
+        if section.title.starts_with("W3") {
+            waits::WORKLOADS.iter().for_each(|(workload, _)| rows(text, results, workload, WAITS));
         }
     }
     text.push('\n');
+}
+
+fn rows(text: &mut String, results: &Results, workload: &'static str, columns: &[Column]) {
+    for column in columns.iter().filter(|column| column.judged != No) {
+        let Some(standing) = Standing::of(workload, column, results) else { continue };
+        let _ = writeln!(
+            text,
+            "| {workload} | {} | {} | {} | {} | {} {} |",
+            column.head,
+            figure(standing.ours),
+            standing.rival,
+            figure(standing.theirs),
+            standing.word(),
+            figure(standing.factor)
+        );
+    }
 }
 
 /// A picture of the first judged figure of every section.
@@ -400,6 +412,20 @@ mod tests {
             SECTIONS[0].verdict(&column("cpu_us", "CPU", LeastWins), &results).as_deref(),
             Some("**CPU**: level with Other; the rounds of one lie among those of the other.")
         );
+    }
+
+    #[test]
+    fn the_summary_has_the_waits_of_the_top_class() {
+        let waits = |peer: &str, p99| cell("W5 prefetch 50", peer, 1, &[("c0_p99_ms", p99)]);
+        let results = Results {
+            peers: vec![facts(OURS, true), facts("Other", true)],
+            cells: vec![waits(OURS, 2.0), waits("Other", 200.0)],
+            ..Results::default()
+        };
+        let mut text = String::new();
+        summary(&mut text, &results);
+        let row = "| W5 prefetch 50 | top class p99 ms | 2 | Other | 200 | ahead 100 |";
+        assert!(text.contains(row), "{text}");
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! prefetch: that is where priorities are lost. Workers take their prefetched messages in the order they came, as clients do.
 //!
 //! How late a worker wakes that slept for its 4 ms is measured along: where the processors are taken, by others on the machine
-//! or by the server itself, waits are no longer the server's order alone.
+//! or by the server itself, waits are no longer the server's order alone. So is how long a bare synced write takes meanwhile: no
+//! message can be durable, and so be handed out, sooner than that.
 //!
 //! An inversion: a worker begins with a message while a more urgent one, acknowledged more than 20 ms before, still waits.
 
@@ -20,6 +21,7 @@ use anyhow::{Result, anyhow};
 
 use super::flow::{InFlight, due};
 use super::{BODY_BYTES, Figures, Running, Scale, count, put};
+use crate::disk::{self, Blocks};
 use crate::histogram::Histogram;
 use crate::peers::peer::{CLASSES, Delivery, Layout, Message, Peer, Receiver, Sender, Stamp};
 
@@ -32,6 +34,9 @@ const MIX: [u8; 20] = [2, 1, 2, 0, 2, 1, 3, 2, 1, 2, 2, 1, 3, 2, 0, 1, 2, 3, 2, 
 /// From when on a more urgent message counts as passed over.
 const GRACE: Duration = Duration::from_millis(20);
 const WINDOW: usize = 2_000;
+/// Between two bare synced writes: few against those of the server.
+const DISK_TICK: Duration = Duration::from_millis(20);
+const DISK_BYTES: usize = 4_096;
 
 /// What waits in each class, as the outside sees it.
 #[derive(Debug)]
@@ -122,11 +127,13 @@ pub(crate) fn run(peer: &dyn Peer, prefetch: u32, scale: &Scale) -> Result<Figur
         receivers.push(running.clients.receiver(prefetch)?);
     }
     let sender = running.clients.sender()?;
+    let mut blocks = Blocks::new(&std::env::temp_dir(), DISK_BYTES)?;
     let ledger = Mutex::new(Ledger::new());
     let stop = AtomicBool::new(false);
     let began = Instant::now();
-    thread::scope(|scope| -> Result<()> {
+    let disk = thread::scope(|scope| -> Result<Histogram> {
         let (ledger, stop) = (&ledger, &stop);
+        let disk = scope.spawn(|| disk::watch(&mut blocks, DISK_TICK, stop));
         let workers: Vec<_> = receivers
             .into_iter()
             .map(|receiver| scope.spawn(move || stopping(stop, work(ledger, stop, receiver))))
@@ -139,10 +146,16 @@ pub(crate) fn run(peer: &dyn Peer, prefetch: u32, scale: &Scale) -> Result<Figur
         for thread in workers.into_iter().chain([sending]) {
             thread.join().map_err(|_| anyhow!("a client panicked"))??;
         }
-        Ok(())
+        disk.join().map_err(|_| anyhow!("the look at the disk panicked"))?
     })?;
-    let ledger = ledger.into_inner().map_err(|_| anyhow!("a client panicked"))?;
-    Ok(ledger.figures())
+    let mut figures = ledger.into_inner().map_err(|_| anyhow!("a client panicked"))?.figures();
+    let sync = disk.quantile_ms(990);
+    put(&mut figures, "disk_p99_ms", sync);
+    let top = figures.get("c0_p99_ms").copied();
+    if let Some(top) = top.filter(|_| sync > 0.0) {
+        put(&mut figures, "c0_p99_syncs", top / sync);
+    }
+    Ok(figures)
 }
 
 /// A failure ends the run for all.
