@@ -309,7 +309,9 @@ pub(super) fn summary(text: &mut String, results: &Results) {
     for section in SECTIONS {
         rows(text, results, section.workload, section.columns);
         if section.title.starts_with("W3") {
-            waits::WORKLOADS.iter().for_each(|(workload, _)| rows(text, results, workload, WAITS));
+            for (workload, _) in waits::WORKLOADS {
+                rows(text, results, workload, WAITS);
+            }
         }
     }
     text.push('\n');
