@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use vorrang_broker::access::Principal;
 use vorrang_broker::api::{Acceptance, Answer, Event, Found, Link, Operation, Outlet, Purpose, Request, Tag};
-use vorrang_broker::shard::{Broker, Connection, Opaque, Schedule, Settings};
+use vorrang_broker::shard::{Broker, Connection, Opaque, Preparing, Schedule, Settings};
 use vorrang_engine::command::{ReceiveMode, Settlement};
 use vorrang_engine::entity::{self, EntityName, EntityPath};
 use vorrang_engine::{Incoming, Level, Limits, LockToken, Timestamp};
@@ -169,6 +169,21 @@ impl Client {
         }
     }
 
+    /// Makes the queue of the test, and finds it.
+    fn make_queue(&self) -> Found {
+        let name = EntityName::parse("q").unwrap();
+        let path = EntityPath::of(name.clone());
+        let create = entity::Request::CreateQueue { name, settings: Vec::new() };
+        let find = Operation::Find { path, purpose: Purpose::Receive };
+        self.ask(vec![Operation::Administer(Box::new(create))]);
+        self.wait(|event| matches!(event, Event::Reply { .. }).then_some(()));
+        self.ask(vec![find]);
+        self.wait(|event| match event {
+            Event::Answer { answer: Answer::Found(found), .. } => Some(found),
+            _ => None,
+        })
+    }
+
     fn accepted(&self) {
         self.wait(|event| matches!(event, Event::Accepted { .. }).then_some(()));
     }
@@ -190,37 +205,9 @@ impl World {
     /// A queue with so many messages, and so many workers. Whoever looks at the clock sets it forward by so many milliseconds.
     fn new(messages: usize, workers: usize, pace: u64) -> World {
         let gate = Arc::new(Gate::default());
-        let disk: Arc<dyn Disk> = Arc::new(Gated { disk: SimDisk::new(1), gate: Arc::clone(&gate) });
-        // The log commits on the spot what is small against a batch.
-        let log = Options {
-            limits: vorrang_log::Limits { batch_bytes: 64 << 10, record_bytes: 2 << 10 },
-            segment_bytes: 256 << 10,
-            first_segment_bytes: 256 << 10,
-            ring_bytes: 4 << 20,
-            ..Options::tiny()
-        };
-        let settings = Settings {
-            limits: Limits::default(),
-            log,
-            decode: Arc::new(Opaque),
-            keys: Vec::new(),
-            snapshots: Schedule::default(),
-        };
-        let time = AtomicU64::new(1_000);
-        let clock = Arc::new(move || Timestamp(time.fetch_add(pace, Ordering::SeqCst)));
-        let broker = Broker::open(&disk, settings, clock).unwrap();
+        let broker = prepare(&gate, pace).finish().unwrap().0;
         let client = Client::connect(&broker);
-        let name = EntityName::parse("q").unwrap();
-        let path = EntityPath::of(name.clone());
-        let create = entity::Request::CreateQueue { name, settings: Vec::new() };
-        client.ask(vec![
-            Operation::Administer(Box::new(create)),
-            Operation::Find { path, purpose: Purpose::Receive },
-        ]);
-        let found = client.wait(|event| match event {
-            Event::Answer { answer: Answer::Found(found), .. } => Some(found),
-            _ => None,
-        });
+        let found = client.make_queue();
         let world = World { gate, broker, found, client, workers: Vec::new() };
         for _ in 0..messages {
             world.client.ask(vec![world.send()]);
@@ -231,14 +218,7 @@ impl World {
     }
 
     fn send(&self) -> Operation {
-        let message = Incoming::new(Bytes::from_static(b"body"), Arc::new(MapMessage::new()));
-        Operation::Send {
-            entity: self.found.entity,
-            via: None,
-            transaction: None,
-            messages: smallvec![message],
-            acceptance: Acceptance::Plain,
-        }
+        send(&self.found)
     }
 
     /// A worker attaches, and takes a message.
@@ -268,6 +248,40 @@ impl World {
             settlement: Settlement::Complete,
             transaction: None,
         }
+    }
+}
+
+/// A broker on a new disk behind this gate, before its first client.
+fn prepare(gate: &Arc<Gate>, pace: u64) -> Preparing {
+    let disk: Arc<dyn Disk> = Arc::new(Gated { disk: SimDisk::new(1), gate: Arc::clone(gate) });
+    // The log commits on the spot what is small against a batch.
+    let log = Options {
+        limits: vorrang_log::Limits { batch_bytes: 64 << 10, record_bytes: 2 << 10 },
+        segment_bytes: 256 << 10,
+        first_segment_bytes: 256 << 10,
+        ring_bytes: 4 << 20,
+        ..Options::tiny()
+    };
+    let settings = Settings {
+        limits: Limits::default(),
+        log,
+        decode: Arc::new(Opaque),
+        keys: Vec::new(),
+        snapshots: Schedule::default(),
+    };
+    let time = AtomicU64::new(1_000);
+    let clock = Arc::new(move || Timestamp(time.fetch_add(pace, Ordering::SeqCst)));
+    Broker::prepare(&disk, settings, clock).unwrap()
+}
+
+fn send(found: &Found) -> Operation {
+    let message = Incoming::new(Bytes::from_static(b"body"), Arc::new(MapMessage::new()));
+    Operation::Send {
+        entity: found.entity,
+        via: None,
+        transaction: None,
+        messages: smallvec![message],
+        acceptance: Acceptance::Plain,
     }
 }
 
@@ -329,4 +343,23 @@ fn a_shard_that_kept_somebody_waiting_leaves_it_to_the_log_to_wait_for_the_disk(
     world.gate.shut(false);
     world.client.accepted();
     world.broker.stop();
+}
+
+#[test]
+fn what_is_arranged_before_the_first_client_does_not_wait_for_the_disk_and_what_a_client_is_told_does() {
+    let gate = Arc::new(Gate::default());
+    gate.shut(true);
+    let preparing = prepare(&gate, 0);
+    let found = Client::connect(preparing.broker()).make_queue();
+    let (broker, prepared) = preparing.finish().unwrap();
+    let client = Client::connect(&broker);
+    client.ask(vec![send(&found)]);
+    assert_eq!(gate.await_somebody(), Who::Log);
+    // It is told nothing for as long as the disk is shut; a twentieth of a second shows a broker that does not care.
+    let told = client.events.recv_timeout(Duration::from_millis(50));
+    assert!(told.is_err(), "{told:?}");
+    gate.shut(false);
+    client.accepted();
+    prepared.wait().unwrap();
+    broker.stop();
 }

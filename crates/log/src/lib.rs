@@ -53,7 +53,7 @@ pub use chain::{Chain, Meaning};
 pub use entry::{ChainHash, Entry, EntryError};
 pub use extent::ExtentWriter;
 pub use location::{Epoch, Location, Position, Region};
-pub use log::Log;
+pub use log::{Commit, Log};
 pub use memory::{MemoryLog, MemoryMedium};
 pub use options::{Options, OptionsError};
 pub use pace::Pace;

@@ -60,6 +60,20 @@ pub struct Log {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// Something that was submitted, and may not be durable yet.
+#[derive(Debug)]
+pub struct Commit {
+    shared: Arc<Shared>,
+    position: Position,
+}
+
+impl Commit {
+    /// Waits until it is durable, or never will be.
+    pub fn wait(&self) -> Result<(), Failure> {
+        self.shared.wait(self.position)
+    }
+}
+
 /// A batch of at most this part of the cap is small: what its owner could decide while it is written is little
 /// against the write.
 const SMALL_PART: usize = 128;
@@ -90,16 +104,18 @@ impl Recovered {
                 }
             })?,
         ];
-        log.shared.kick();
         Ok(log)
     }
 
-    /// Takes ownership of the log under a new epoch; nothing happens by itself.
+    /// Takes ownership of the log under a new epoch, durably; after that nothing happens by itself.
     pub fn start_manual(self, notify: Notify, now_ms: u64) -> Result<Log, OpenError> {
-        self.take_over(notify, now_ms)
+        let mut log = self.take_over(notify, now_ms)?;
+        log.flush().map_err(|failure| OpenError::Disk(failure.error))?;
+        Ok(log)
     }
 
-    /// Clears away what was unfinished, and writes the record that opens the new epoch.
+    /// Clears away what was unfinished. The entry that opens the new epoch, and in a new log the first segment, are the
+    /// first commit's: whatever waits to be durable waits for them, and nothing else does.
     fn take_over(self, notify: Notify, now_ms: u64) -> Result<Log, OpenError> {
         let Self { disk, options, inventory, end, kept, .. } = self;
         for file in &inventory.passing {
@@ -112,6 +128,7 @@ impl Recovered {
         let segments = inventory.segments.into_values();
         let supply =
             Arc::new(Supply::new(Arc::clone(&disk), options.clone(), segments, active, inventory.spares));
+        let is_new = end.is_none();
         let (segment, offset, tail) = if let Some(end) = end {
             (end.segment, end.offset, end.tail)
         } else {
@@ -122,21 +139,9 @@ impl Recovered {
             Ring::new(Arc::clone(&disk), options.clone(), Arc::clone(&supply), segment, offset, tail);
         let epoch = tail.epoch.next();
         ring.set_epoch(epoch);
-        let mut flags = FLAG_EPOCH;
-        let (tail, newest) = loop {
-            let place = ring.place();
-            let position = ring.tail().position.next();
-            let mut opening = Batch::new(Vec::new(), location(&place), position, options.limits);
-            (opening.flags, opening.now_ms) = (flags, now_ms);
-            let tail = ring.commit(&opening, || ()).map_err(|failure| OpenError::Disk(failure.error))?;
-            // A segment prepared when entries were smaller is left at once.
-            if ring.place().fits_largest(&options) {
-                break (tail, (tail.position, place, opening.padded_bytes()));
-            }
-            flags = 0;
-        };
-
+        ring.set_unborn(is_new);
         let shared = Arc::new(Shared::new(notify, tail, location(&ring.place())));
+        let newest = open_epoch(&shared, &supply, &options, ring.place(), tail.position, now_ms);
         let extents = Arc::new(Extents::new(Arc::clone(&disk), options.clone(), &inventory.extents));
         let snapshots = Arc::new(Snapshots {
             disk: Arc::clone(&disk),
@@ -166,6 +171,31 @@ impl Recovered {
             ring: Arc::new(Mutex::new(ring)),
             threads: Vec::new(),
         })
+    }
+}
+
+/// Queues the entry that opens the epoch, before anything else. Where it lies, and what it takes there.
+fn open_epoch(
+    shared: &Shared,
+    supply: &Supply,
+    options: &Options,
+    mut place: Place,
+    mut position: Position,
+    now_ms: u64,
+) -> (Position, Place, usize) {
+    let mut flags = FLAG_EPOCH;
+    loop {
+        position = position.next();
+        let mut opening = Batch::new(Vec::new(), location(&place), position, options.limits);
+        (opening.flags, opening.now_ms, opening.closed) = (flags, now_ms, true);
+        let bytes = opening.padded_bytes();
+        shared.push(opening);
+        let next = place.after(bytes, options, |number| supply.bytes_of(number));
+        // A segment prepared when entries were smaller is left at once.
+        if next.fits_largest(options) {
+            return (position, place, bytes);
+        }
+        (place, flags) = (next, 0);
     }
 }
 
@@ -212,6 +242,9 @@ fn keep_up_once(
     ring: &Mutex<Ring>,
     rest: &dyn Fn(u64),
 ) -> Result<Upkeep, DiskError> {
+    if lock(ring).is_unborn() {
+        return Ok(Upkeep::Idle);
+    }
     if extents.upkeep()? {
         return Ok(Upkeep::Worked);
     }
@@ -294,6 +327,11 @@ impl Log {
     /// The position of the newest submitted batch.
     pub fn submitted(&self) -> Position {
         self.newest.0
+    }
+
+    /// Everything submitted so far, to wait for elsewhere.
+    pub fn newest_commit(&self) -> Commit {
+        Commit { shared: Arc::clone(&self.shared), position: self.newest.0 }
     }
 
     /// The epoch this owner writes under.

@@ -87,6 +87,8 @@ pub(crate) struct Ring {
     segment: Segment,
     place: Place,
     tail: Tail,
+    /// The log is new: its first segment has no file before the first commit.
+    unborn: bool,
     /// A segment was begun since someone last asked, or something else that upkeep should look at.
     advanced: bool,
     /// Bytes of the newest commits on average.
@@ -114,7 +116,9 @@ impl Ring {
             segment,
             place,
             tail,
-            advanced: false,
+            unborn: false,
+            // The first commit is a reason to look.
+            advanced: true,
             average: 0,
             bulk: false,
             failure: None,
@@ -141,6 +145,16 @@ impl Ring {
         self.tail.epoch = epoch;
     }
 
+    /// Notes whether the log is new, and its first segment is to be made.
+    pub(crate) fn set_unborn(&mut self, unborn: bool) {
+        self.unborn = unborn;
+    }
+
+    /// Whether there is no segment yet.
+    pub(crate) fn is_unborn(&self) -> bool {
+        self.unborn
+    }
+
     /// Writes and syncs one batch. When this returns, the batch is in the log for good.
     /// `early` is called where a careless log would already acknowledge.
     pub(crate) fn commit(&mut self, batch: &Batch, early: impl FnOnce()) -> Result<Tail, Failure> {
@@ -158,6 +172,10 @@ impl Ring {
     }
 
     fn write(&mut self, batch: &Batch, early: impl FnOnce()) -> Result<(), DiskError> {
+        if self.unborn {
+            self.supply.make_first(&self.segment)?;
+            self.unborn = false;
+        }
         if self.place.segment != self.segment.number {
             self.go_on()?;
         }

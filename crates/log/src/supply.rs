@@ -187,16 +187,23 @@ impl Supply {
         Ok(segment)
     }
 
-    /// Creates the first segment of a new log, with zeros where its first entries go.
+    /// What the first segment of a new log will be; its file comes with the first commit.
     pub(crate) fn first(&self) -> Result<Segment, DiskError> {
-        let _files = self.files();
-        let bytes = self.options.first_segment_bytes;
-        let filled = self.first_fill_bytes();
-        let file = self.fresh_file(bytes)?;
-        self.disk.zero(file, 0, in_memory(filled))?;
-        let segment = self.name(file, FIRST, bytes, filled)?;
-        self.state().active = FIRST;
+        let segment = self.segment(FIRST, self.options.first_segment_bytes)?;
+        let mut state = self.state();
+        state.active = FIRST;
+        state
+            .segments
+            .insert(FIRST, Held { fresh_from: self.first_fill_bytes(), ..Held::new(segment.bytes) });
         Ok(segment)
+    }
+
+    /// Makes the file of the first segment, with zeros where its first entries go.
+    pub(crate) fn make_first(&self, segment: &Segment) -> Result<(), DiskError> {
+        let _files = self.files();
+        let file = self.fresh_file(segment.bytes)?;
+        self.disk.zero(file, 0, in_memory(self.first_fill_bytes()))?;
+        self.name(file, segment)
     }
 
     fn first_fill_bytes(&self) -> u64 {
@@ -206,11 +213,20 @@ impl Supply {
 
     /// Turns a spare, or failing that a fresh file, into segment `number`.
     fn name_segment(&self, number: u32, bytes: u64) -> Result<Segment, DiskError> {
+        let segment = self.segment(number, bytes)?;
         let kept = self.state().spares.pop();
-        match kept {
-            Some(spare) => self.name(FileName::Spare(spare), number, bytes, bytes),
-            None => self.name(self.fresh_file(bytes)?, number, bytes, 0),
-        }
+        let (file, fresh_from) = match kept {
+            Some(spare) => (FileName::Spare(spare), bytes),
+            None => (self.fresh_file(bytes)?, 0),
+        };
+        self.name(file, &segment)?;
+        self.state().segments.insert(number, Held { fresh_from, ..Held::new(bytes) });
+        Ok(segment)
+    }
+
+    /// A segment that is none yet.
+    fn segment(&self, number: u32, bytes: u64) -> Result<Segment, DiskError> {
+        Ok(Segment { number, shard: self.options.shard, bytes, salt: self.disk.entropy()? })
     }
 
     /// A spare whose blocks were never written.
@@ -220,10 +236,9 @@ impl Supply {
         Ok(file)
     }
 
-    /// Turns a spare, whose blocks were never written from `fresh_from` on, into segment `number`.
-    fn name(&self, file: FileName, number: u32, bytes: u64, fresh_from: u64) -> Result<Segment, DiskError> {
-        let name = FileName::Segment(number);
-        let segment = Segment { number, shard: self.options.shard, bytes, salt: self.disk.entropy()? };
+    /// Turns a spare into a segment.
+    fn name(&self, file: FileName, segment: &Segment) -> Result<(), DiskError> {
+        let name = segment.file();
         if self.options.has(Planted::NameBeforeHeader) {
             self.disk.rename(file, name)?;
             self.disk.sync_directory()?;
@@ -237,8 +252,7 @@ impl Supply {
                 self.disk.sync_directory()?;
             }
         }
-        self.state().segments.insert(number, Held { fresh_from, ..Held::new(bytes) });
-        Ok(segment)
+        Ok(())
     }
 
     /// Notes whether segments are filled by large commits.

@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, info, warn};
 use vorrang_amqp::connection::Limits;
-use vorrang_broker::shard::{self, Broker, OpenError, Stopped};
+use vorrang_broker::shard::{self, Broker, OpenError, Preparing, Stopped};
 use vorrang_engine::entity::authorization::{AuthorizationRule, Rights, Secret};
 use vorrang_log::disk::{Disk, DiskError, RealDisk};
 
@@ -153,18 +153,19 @@ pub async fn serve(
     // A certificate that is made now takes about as long as an empty log, and needs nothing of it.
     let acceptor = tokio::task::spawn_blocking({
         let (files, folder, host) = (settings.certificate.clone(), folder.clone(), settings.host.to_string());
-        move || {
-            let files = files.map_or_else(|| tls::development_files(&folder, &host), Ok)?;
-            tls::acceptor(&files)
+        move || match files {
+            Some(files) => tls::acceptor(&files).map(|acceptor| (acceptor, None)),
+            None => tls::development(&folder, &host),
         }
     });
-    let broker = open_broker(&disk, &folder, &root_key, &settings.keys)?;
-    let operator = Caller::operator(&broker)?;
+    let preparing = open_broker(&disk, &folder, &root_key, &settings.keys)?;
+    let operator = Caller::operator(preparing.broker())?;
     apply_definitions(&settings, &operator).await?;
     if let Some(path) = &settings.emulator_config {
         apply_emulator_config(path, &operator).await?;
     }
-    let acceptor = acceptor.await.expect("making an acceptor does not panic")?;
+    let (broker, prepared) = preparing.finish()?;
+    let (acceptor, certificate) = acceptor.await.expect("making an acceptor does not panic")?;
     let (spans, exporter) = match &settings.collector {
         Some(collector) => Exporter::start(collector).map(|(spans, exporter)| (Some(spans), Some(exporter))),
         None => Ok((None, None)),
@@ -205,10 +206,21 @@ pub async fn serve(
     let mut serving = serve_doors(doors, &settings, &shared, &site, &acceptor);
     let (watcher, targets) = (Caller::operator(&broker)?, Arc::clone(&watch.targets));
     serving.spawn(sampler::run(broker.clone(), watcher, targets, inner_stop));
-    on_ready(&ready, &broker);
-    let failed = tokio::select! {
-        () = stop.requested() => None,
-        reason = operator.stopped() => Some(reason),
+    // Clients are heard while the disk has yet to take what was arranged for them; what they are promised comes behind it.
+    let prepared = tokio::task::spawn_blocking(move || -> Result<(), Error> {
+        certificate.map_or(Ok(()), |certificate| certificate.save())?;
+        prepared.wait().map_err(|failure| Error::Failed { reason: Arc::from(failure.to_string()) })
+    });
+    let prepared = tokio::select! {
+        () = stop.requested() => Ok(()),
+        outcome = prepared => outcome.expect("waiting for the disk does not panic").map(|()| on_ready(&ready, &broker)),
+    };
+    let outcome = match prepared {
+        Ok(()) => tokio::select! {
+            () = stop.requested() => Ok(()),
+            reason = operator.stopped() => Err(Error::Failed { reason }),
+        },
+        unready => unready,
     };
     switch.stop();
     while serving.join_next().await.is_some() {}
@@ -220,10 +232,7 @@ pub async fn serve(
     }
     broker.stop();
     info!("stopped");
-    match failed {
-        None => Ok(()),
-        Some(reason) => Err(Error::Failed { reason }),
-    }
+    outcome
 }
 
 fn open_broker(
@@ -231,7 +240,7 @@ fn open_broker(
     folder: &Path,
     root_key: &str,
     others: &[AuthorizationRule],
-) -> Result<Broker, Error> {
+) -> Result<Preparing, Error> {
     let key = Secret::new(root_key);
     let root = AuthorizationRule {
         key_name: Arc::from(root_key::NAME),
@@ -246,10 +255,10 @@ fn open_broker(
         keys: [&[root], others].concat(),
         snapshots: shard::Schedule::default(),
     };
-    let broker = Broker::open(disk, settings, Arc::new(wall_time))
+    let preparing = Broker::prepare(disk, settings, Arc::new(wall_time))
         .map_err(|source| Error::Open { path: folder.to_path_buf(), source: Box::new(source) })?;
-    info!(folder = %folder.display(), findings = ?broker.findings(), "data opened");
-    Ok(broker)
+    info!(folder = %folder.display(), findings = ?preparing.broker().findings(), "data opened");
+    Ok(preparing)
 }
 
 async fn apply_definitions(settings: &Settings, operator: &Caller) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
 /// Where certificate and key come from.
@@ -67,6 +67,13 @@ pub fn acceptor(files: &CertificateFiles) -> Result<TlsAcceptor, Error> {
         .and_then(Iterator::collect)
         .map_err(pem("certificate", &files.certificate))?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(pem("private key", &files.key))?;
+    acceptor_with(chain, key)
+}
+
+fn acceptor_with(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<TlsAcceptor, Error> {
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
@@ -74,26 +81,43 @@ pub fn acceptor(files: &CertificateFiles) -> Result<TlsAcceptor, Error> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The development certificate in `folder`, made if it is not there yet.
+/// A certificate that was made now and is in no file yet.
+#[derive(Debug)]
+pub struct Unsaved {
+    files: CertificateFiles,
+    certificate: String,
+    key: String,
+}
+
+impl Unsaved {
+    /// Puts it where the next start, and clients that trust it, find it.
+    pub fn save(&self) -> Result<(), Error> {
+        write_new(&self.files.key, self.key.as_bytes(), 0o600)?;
+        write_new(&self.files.certificate, self.certificate.as_bytes(), 0o644)
+    }
+}
+
+/// An acceptor with the development certificate in `folder`, which is made if it is not there yet, and then is to be saved.
 ///
 /// It names `localhost`, the loopback addresses and `host`, so that clients which trust the file
 /// can verify it.
-pub fn development_files(folder: &Path, host: &str) -> Result<CertificateFiles, Error> {
+pub fn development(folder: &Path, host: &str) -> Result<(TlsAcceptor, Option<Unsaved>), Error> {
     let files = CertificateFiles {
         certificate: folder.join("development-certificate.pem"),
         key: folder.join("development-key.pem"),
     };
     if files.certificate.exists() && files.key.exists() {
-        return Ok(files);
+        return Ok((acceptor(&files)?, None));
     }
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !names.iter().any(|name| name == host) {
         names.push(host.to_owned());
     }
     let made = rcgen::generate_simple_self_signed(names)?;
-    write_new(&files.key, made.signing_key.serialize_pem().as_bytes(), 0o600)?;
-    write_new(&files.certificate, made.cert.pem().as_bytes(), 0o644)?;
-    Ok(files)
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let acceptor = acceptor_with(vec![made.cert.der().clone()], PrivateKeyDer::from(key))?;
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    Ok((acceptor, Some(Unsaved { files, certificate, key })))
 }
 
 /// Writes a whole file with this mode, replacing what an interrupted first start left behind.
@@ -113,21 +137,28 @@ mod tests {
 
     use super::*;
 
+    fn made_in(folder: &Path) -> CertificateFiles {
+        let (_, unsaved) = development(folder, "127.0.0.1").unwrap();
+        let unsaved = unsaved.expect("an empty folder has none");
+        unsaved.save().unwrap();
+        unsaved.files
+    }
+
     #[test]
     fn the_development_certificate_is_made_once_and_its_key_is_private() {
         let folder = tempfile::tempdir().unwrap();
-        let files = development_files(folder.path(), "127.0.0.1").unwrap();
+        let files = made_in(folder.path());
         let first = fs::read(&files.certificate).unwrap();
         assert_eq!(fs::metadata(&files.key).unwrap().permissions().mode() & 0o777, 0o600);
         acceptor(&files).unwrap();
-        development_files(folder.path(), "127.0.0.1").unwrap();
+        assert!(development(folder.path(), "127.0.0.1").unwrap().1.is_none());
         assert_eq!(fs::read(&files.certificate).unwrap(), first);
     }
 
     #[test]
     fn a_wrong_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let good = development_files(folder.path(), "localhost").unwrap();
+        let good = made_in(folder.path());
         let missing = CertificateFiles { certificate: folder.path().join("no.pem"), key: good.key.clone() };
         assert!(acceptor(&missing).err().unwrap().to_string().contains("no.pem"));
         let swapped = CertificateFiles { certificate: good.certificate.clone(), key: good.certificate };

@@ -1,6 +1,6 @@
 //! The handles that doors hold: one for the broker, one for each connection.
 
-use super::core::Item;
+use super::core::{Item, Phase};
 use super::helm::Helm;
 use super::inbox::{Pushed, Rejected};
 use super::keys::Keys;
@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use vorrang_engine::{Span, Timestamp};
-use vorrang_log::Findings;
 use vorrang_log::disk::Disk;
+use vorrang_log::{Commit, Findings};
 
 /// A broker at work. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -35,6 +35,37 @@ struct Shared {
     ahead: Arc<AtomicU64>,
     next_peer: AtomicU32,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A broker before its first client. Whoever asks it now is answered at once, and not when the answer is durable: a hundred
+/// entities to be made take one sync, and not a hundred.
+#[derive(Debug)]
+pub struct Preparing {
+    broker: Broker,
+}
+
+impl Preparing {
+    /// To connect to; not for clients.
+    #[must_use]
+    pub fn broker(&self) -> &Broker {
+        &self.broker
+    }
+
+    /// The broker, whose answers are durable from now on, and everything that was arranged, to wait for.
+    pub fn finish(self) -> Result<(Broker, Commit), Stopped> {
+        let commit = self.broker.shared.helm.with(|crew| {
+            let core = crew.core.as_mut()?;
+            core.set_phase(Phase::Serving);
+            Some(core.newest_commit())
+        });
+        match commit.flatten() {
+            Some(commit) => Ok((self.broker, commit)),
+            None => Err(self
+                .broker
+                .stopped()
+                .unwrap_or_else(|| Stopped { reason: Arc::from("the broker has stopped") })),
+        }
+    }
 }
 
 /// The shard has stopped and takes nothing more.
@@ -64,10 +95,17 @@ pub enum Handed {
 }
 
 impl Broker {
-    /// Opens the data on `disk`, recovering what is there, and starts to work.
+    /// Opens the data on `disk`, recovering what is there, and starts to work. Waits until what that takes is durable.
     pub fn open(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> Result<Broker, OpenError> {
+        let (broker, prepared) = Broker::prepare(disk, settings, clock)?.finish()?;
+        prepared.wait()?;
+        Ok(broker)
+    }
+
+    /// The same without waiting for the disk, for somebody who has something to arrange before the first client comes.
+    pub fn prepare(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> Result<Preparing, OpenError> {
         let running = thread::start(disk, settings, clock)?;
-        Ok(Broker {
+        let broker = Broker {
             shared: Arc::new(Shared {
                 helm: running.helm,
                 reader: running.reader,
@@ -77,7 +115,8 @@ impl Broker {
                 next_peer: AtomicU32::new(1),
                 thread: Mutex::new(Some(running.thread)),
             }),
-        })
+        };
+        Ok(Preparing { broker })
     }
 
     /// Begins a connection, which may do nothing until it [becomes](Connection::become_principal)

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use vorrang_engine::fact::Payload;
 use vorrang_engine::{Command, Fact, Location, Outcome, ReceiverId, RunId, State, Timestamp};
-use vorrang_log::{Appending, Failure, NoRoom, Region};
+use vorrang_log::{Appending, Commit, Failure, NoRoom, Region};
 
 /// Events waiting for the disk beyond which no more deliveries are decided.
 const HELD_MAX: usize = 65_536;
@@ -125,6 +125,16 @@ pub struct Core {
     /// Whether another state has just been put in the place of the old one.
     replaced: bool,
     over: Option<Arc<str>>,
+    phase: Phase,
+}
+
+/// Whom answers are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Somebody who makes the shard ready for its first client, and has promised nothing to anybody: answers wait for nothing.
+    Preparing,
+    /// Clients.
+    Serving,
 }
 
 impl std::fmt::Debug for Core {
@@ -184,6 +194,7 @@ impl Core {
             stalled_until: Timestamp::default(),
             replaced: false,
             over: None,
+            phase: Phase::Serving,
         }
     }
 
@@ -202,16 +213,29 @@ impl Core {
         self.tell_all();
     }
 
-    /// Begins a namespace with nothing in it, and a new term in one that was there before; waits until
-    /// that is durable.
+    /// Begins a namespace with nothing in it, and a new term in one that was there before.
     pub(super) fn announce(&mut self, seed: u128) -> Result<(), Failure> {
         self.writer.begin(self.now);
         self.carry_out(&Command::Create { seed }, None)?;
         self.carry_out(&Command::Recover, None)?;
-        self.writer.end()?;
+        self.writer.end_step(false)?;
+        Ok(())
+    }
+
+    /// Waits until everything decided so far is durable.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
         self.writer.log_mut().flush()?;
         self.release();
         Ok(())
+    }
+
+    pub(super) fn set_phase(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// Everything decided so far, to wait for elsewhere.
+    pub(super) fn newest_commit(&self) -> Commit {
+        self.writer.log().newest_commit()
     }
 
     /// Buffers for events, to be given back.
@@ -343,7 +367,8 @@ impl Core {
         self.stage(Share::Rest)?;
         // The disk may take a while, and what need not wait for it does not.
         self.tell_all();
-        self.committed = self.writer.end_step(!self.crowd.is_there(self.now))?;
+        self.committed =
+            self.writer.end_step(self.phase == Phase::Serving && !self.crowd.is_there(self.now))?;
         self.writer.confirm_if_idle()?;
         let pinned = self.staging.first_region();
         self.writer.let_go(&mut self.state, !self.own.is_empty(), pinned);

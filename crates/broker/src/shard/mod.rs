@@ -32,7 +32,7 @@ mod writer;
 
 pub use self::core::{Core, Item};
 pub use arrivals::Arrivals;
-pub use broker::{Broker, Connection, Handed, NotTaken, Push, Stopped};
+pub use broker::{Broker, Connection, Handed, NotTaken, Preparing, Push, Stopped};
 pub use chilling::Chilling;
 pub use evacuation::{Evacuated, Evacuation};
 pub use keys::Keys;

@@ -3,6 +3,7 @@
 //! Replaying facts is recovery: the same `apply` that made the state makes it again. A fact that does
 //! not fit means that the log is not what was written, and the shard refuses to start.
 
+use super::broker::Stopped;
 use super::core::Core;
 use super::keys::Keys;
 use super::payload::Decode;
@@ -77,6 +78,9 @@ pub enum OpenError {
     /// The first commit failed.
     #[error(transparent)]
     Failed(#[from] Failure),
+    /// The shard stopped before it was ready.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 /// Something in an entry that cannot be understood.
@@ -147,5 +151,8 @@ pub fn open(
     let mut core = Core::new(state, writer, decode, keys, snapshots, wall);
     core.rest_again();
     core.announce(seed)?;
+    if commits == Commits::ByHand {
+        core.settle()?;
+    }
     Ok((core, findings))
 }

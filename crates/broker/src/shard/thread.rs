@@ -1,7 +1,7 @@
 //! The shard's thread: waits, looks at the clock, steps.
 
 use super::chores::Chores;
-use super::core::Core;
+use super::core::{Core, Phase};
 use super::helm::{Crew, Helm};
 use super::inbox::Inbox;
 use super::keys::Keys;
@@ -33,14 +33,15 @@ pub(super) struct Running {
     pub(super) thread: JoinHandle<()>,
 }
 
-/// Opens the shard and starts its thread.
+/// Opens the shard and starts its thread. It is being prepared.
 pub(super) fn start(disk: &Arc<dyn Disk>, settings: Settings, clock: Clock) -> Result<Running, OpenError> {
     let inbox = Arc::new(Inbox::default());
     let notify = {
         let inbox = Arc::clone(&inbox);
         Arc::new(move |_| inbox.log_has_news())
     };
-    let (core, findings) = open::open(disk, settings, Commits::Threads, notify, clock())?;
+    let (mut core, findings) = open::open(disk, settings, Commits::Threads, notify, clock())?;
+    core.set_phase(Phase::Preparing);
     let (reader, keys, ahead) = (core.reader().clone(), Arc::clone(core.keys()), Arc::clone(core.ahead()));
     let helm = Arc::new(Helm::new(inbox, core, clock));
     let thread = {

@@ -161,7 +161,7 @@ fn a_failed_sync_stops_the_log_for_good_and_is_said_once() {
     assert_eq!(log.submit(batch, 6), Err(failure.clone()));
     assert_eq!(log.flush(), Err(failure.clone()));
     assert_eq!(log.durable(), before);
-    assert_eq!(notices.try_iter().collect::<Vec<_>>(), [Notice::Failed(failure)]);
+    assert_eq!(notices.try_iter().collect::<Vec<_>>(), [Notice::Durable(before), Notice::Failed(failure)]);
 }
 
 #[test]

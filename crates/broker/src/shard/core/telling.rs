@@ -1,6 +1,6 @@
 //! Who is told what, and when.
 
-use super::Core;
+use super::{Core, Phase};
 use crate::api::{Answer, Event, Received, Refused, Tag};
 use crate::shard::peer::{self, PeerId};
 use crate::shard::recent::Body;
@@ -118,6 +118,7 @@ impl Core {
 
     #[inline]
     pub(super) fn tell_after(&mut self, position: Option<Position>, id: PeerId, event: Event) {
+        let position = position.filter(|_| self.phase == Phase::Serving);
         if let Some(peer) = self.peers.get_mut(&id) {
             self.hold.tell(peer, position, event);
         }
