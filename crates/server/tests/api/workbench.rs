@@ -166,8 +166,8 @@ async fn a_client_that_goes_away_stops_a_replay_between_two_messages() {
     let mut line = [0; 512];
     assert!(stream.read(&mut line).await.unwrap() > 0);
     drop(stream);
-    // Whatever was moved is in exactly one of the two places, and the rest stays where it was. One that is being moved is in
-    // neither, for as long as the disk takes.
+    // Whatever was moved is in exactly one of the two places, and the rest stays where it was, once the work has stopped: a disk
+    // that stands still for a while looks like that, too.
     let (mut before, mut seen) = (0, (0, 0));
     for _ in 0..300 {
         let left = count(&server, "queues/q", "deadLetterMessageCount").await;
