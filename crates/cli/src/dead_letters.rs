@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use vorrang_server::http::api::model::{Groups, PurgeRequest, ReplayRequest, WorkReport};
+use vorrang_server::http::api::model::{Edit, Groups, PurgeRequest, ReplayRequest, WorkReport};
 
 use crate::api::{Api, entity_path};
 use crate::failure::{Failure, Outcome};
@@ -49,6 +49,9 @@ pub(crate) struct Replay {
     /// At most so many in a second
     #[arg(long, value_name = "PER-SECOND")]
     rate: Option<u32>,
+    /// How long they live from now on; unless said, as long as their senders gave them, once more
+    #[arg(long, value_name = "DURATION")]
+    time_to_live: Option<String>,
     /// Only the first so many, such as a canary
     #[arg(long, value_name = "COUNT")]
     max: Option<u64>,
@@ -88,15 +91,10 @@ pub(crate) fn run(command: Command, api: &Api, format: Format) -> Outcome {
             let groups: Groups = api.get(&format!("{}/groups", place.path()))?;
             list(&groups, format)
         }
-        Command::Replay(Replay { place, which, to, rate, max, dry_run }) => {
-            let request = ReplayRequest {
-                select: which.selection(),
-                to,
-                max,
-                rate_per_second: rate,
-                dry_run,
-                edit: None,
-            };
+        Command::Replay(Replay { place, which, to, rate, time_to_live, max, dry_run }) => {
+            let edit = time_to_live.map(|life| Edit { time_to_live: Some(life), ..Edit::default() });
+            let request =
+                ReplayRequest { select: which.selection(), to, max, rate_per_second: rate, dry_run, edit };
             let verb = if dry_run { "would be sent again" } else { "were sent again" };
             work(api, &format!("{}/replay", place.path()), &request, verb, format)
         }

@@ -147,7 +147,11 @@ fn sessions_dead_letters_connections_and_definitions_are_worked_with() {
         bench.ok(&["dlq", "replay", "d", "--all", "--dry-run"]).contains("1 messages would be sent again")
     );
     bench.ok(&["queue", "create", "e"]);
-    assert!(bench.ok(&["dlq", "replay", "d", "--all", "--to", "e"]).contains("1 messages were sent again"));
+    let again = ["dlq", "replay", "d", "--all", "--to", "e", "--time-to-live", "48h"];
+    assert!(bench.ok(&again).contains("1 messages were sent again"));
+    let peeked: Value = serde_json::from_str(&bench.ok(&["peek", "e", "--output", "json"])).unwrap();
+    let day = |property: &str| peeked[property].as_str().and_then(|time| time.get(..10)).unwrap().to_owned();
+    assert!(day("expiresAt") > day("enqueuedAt"), "it lives for two days, and not for a second: {peeked}");
     assert!(bench.ok(&["dlq", "purge", "d", "--all"]).contains("0 messages were deleted"));
     let file = bench.folder.path().join("definitions.json").display().to_string();
     bench.ok(&["definitions", "export", "--file", &file]);
