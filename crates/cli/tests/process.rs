@@ -8,7 +8,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
@@ -62,6 +62,24 @@ fn without_development_mode_a_key_is_generated_and_printed() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(text.contains("SharedAccessKey=a key of our own;"), "{text}");
+}
+
+#[test]
+fn a_certificate_that_cannot_be_kept_ends_a_start_before_it_is_called_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_the_way = folder.path().join("data/development-key.pem");
+    std::fs::create_dir_all(&in_the_way).unwrap();
+    let mut command = serve(folder.path());
+    command.arg("--dev").stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut announced = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let ready = announced.any(|line| line == "vorrang is ready");
+    if ready {
+        child.kill().unwrap();
+    }
+    let ended = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ready && !ended.status.success() && text.contains("development-key.pem"), "{text}");
 }
 
 #[test]

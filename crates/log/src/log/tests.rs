@@ -86,6 +86,20 @@ fn what_goes_past_the_cache_is_whole_blocks_and_reads_back() {
 }
 
 #[test]
+fn nothing_is_made_ready_before_the_first_commit_has_made_the_first_segment() {
+    let disk = SimDisk::new(1);
+    let opening = Opening::begin(Arc::new(disk.clone()), Options::tiny()).unwrap();
+    let mut log = opening.replay(|_| Ok::<(), crate::EntryError>(())).unwrap().take_over(quiet(), 1).unwrap();
+    let before = disk.list().unwrap();
+    log.upkeep();
+    assert_eq!(disk.list().unwrap(), before, "there is nothing yet that it could be ready for");
+    log.flush().unwrap();
+    let born = disk.list().unwrap();
+    log.upkeep();
+    assert!(disk.list().unwrap().len() > born.len(), "a spare is made ready for when the first is full");
+}
+
+#[test]
 fn batches_gather_records_while_the_disk_is_busy() {
     let (mut log, _, _) = open(&SimDisk::new(1));
     let before = log.durable();
