@@ -10,7 +10,7 @@ use crate::decode::Reader;
 use crate::encode::Encode;
 use crate::error::DecodeError;
 use crate::frame::{Frame, FrameBody, SaslFrame};
-use crate::message::{Changes, Header, Message, Outline, Section};
+use crate::message::{Changes, Front, Header, Message, Outline, Section};
 use crate::value::{Encoded, Value};
 
 /// Reads `input` as one value and checks:
@@ -134,11 +134,20 @@ pub fn check_message(input: &[u8]) {
         Ok(&message),
         "looked at again, it is the same"
     );
+    check_front(&message);
     check_outline(&message);
     check_rebuilt(&message);
     if let Ok(properties) = message.properties() {
         check_properties_change(&message, &properties.unwrap_or_default());
     }
+}
+
+fn check_front(message: &Message) {
+    let front = Front::of_checked(message.encoded()).expect("the message was parsed");
+    assert_eq!(front.header(), message.header(), "the header in front is the message's");
+    let layout = message.layout();
+    assert_eq!(front.is_annotated(), layout.message_annotations.is_some(), "annotations are seen in front");
+    assert_eq!(front.bare_start(), layout.bare_start(), "the bare message begins behind what is in front");
 }
 
 fn check_outline(message: &Message) {
@@ -147,6 +156,11 @@ fn check_outline(message: &Message) {
     let encoded = message.encoded();
     let properties = message.properties().ok().flatten();
     assert_eq!(outline.properties(encoded), properties, "an outline shows the properties");
+    assert_eq!(
+        outline.has_application_properties(),
+        message.layout().application_properties.is_some(),
+        "an outline knows whether there are any of the application"
+    );
     let bytes = |(key, value): (Encoded<'_>, Encoded<'_>)| {
         (Bytes::copy_from_slice(key.as_bytes()), Bytes::copy_from_slice(value.as_bytes()))
     };

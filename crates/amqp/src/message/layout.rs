@@ -42,7 +42,7 @@ impl Section {
     }
 }
 
-/// A place in a message: none is as long as four gigabytes, which [`Layout::find`] makes sure of.
+/// A place in a message: none is as long as four gigabytes, which [`Walk::begin`] makes sure of.
 fn place(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
@@ -122,11 +122,7 @@ impl Layout {
 
     #[inline]
     fn find(encoded: &Bytes, look: Look) -> Result<Self, DecodeError> {
-        if u32::try_from(encoded.len()).is_err() {
-            return Err(DecodeError::OutOfRange { expected: "a message of less than four gigabytes" });
-        }
-        let mut walk = Walk::new(encoded);
-        walk.look()?;
+        let mut walk = Walk::begin(encoded)?;
         let header = walk.section(Kind::Header, look)?;
         let delivery_annotations = walk.section(Kind::DeliveryAnnotations, look)?;
         let message_annotations = walk.section(Kind::MessageAnnotations, look)?;
@@ -146,6 +142,19 @@ impl Layout {
             body_end: place(body.end),
             footer,
         })
+    }
+
+    /// Of a message whose values were checked before, only what stands in front of the bare message: the header, the message's
+    /// annotations, and where the bare message begins.
+    #[inline]
+    pub(super) fn front_of_checked(
+        encoded: &Bytes,
+    ) -> Result<(Option<Section>, Option<Section>, usize), DecodeError> {
+        let mut walk = Walk::begin(encoded)?;
+        let header = walk.section(Kind::Header, Look::AtSize)?;
+        walk.section(Kind::DeliveryAnnotations, Look::AtSize)?;
+        let annotations = walk.section(Kind::MessageAnnotations, Look::AtSize)?;
+        Ok((header, annotations, walk.start))
     }
 
     /// All body sections, first to last; empty, but in its place, when there is none.
@@ -176,9 +185,15 @@ struct Walk<'b> {
 }
 
 impl<'b> Walk<'b> {
+    /// Stands before the first section.
     #[inline]
-    fn new(encoded: &'b Bytes) -> Self {
-        Self { encoded, reader: Reader::new(encoded), start: 0, next: None, previous: None }
+    fn begin(encoded: &'b Bytes) -> Result<Self, DecodeError> {
+        if u32::try_from(encoded.len()).is_err() {
+            return Err(DecodeError::OutOfRange { expected: "a message of less than four gigabytes" });
+        }
+        let mut walk = Self { encoded, reader: Reader::new(encoded), start: 0, next: None, previous: None };
+        walk.look()?;
+        Ok(walk)
     }
 
     #[inline]

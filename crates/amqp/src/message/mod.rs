@@ -5,6 +5,7 @@
 //! are written anew ([`Message::rebuild`]) and the bare message follows as the slice it always was.
 
 mod batch;
+mod front;
 mod header;
 mod layout;
 mod outline;
@@ -15,6 +16,7 @@ mod write;
 use bytes::Bytes;
 
 pub use batch::BatchBuilder;
+pub use front::Front;
 pub use header::Header;
 pub use layout::{BodyKind, Layout, Section};
 pub use outline::Outline;
@@ -74,11 +76,7 @@ impl Message {
     /// The header, if there is one.
     #[inline]
     pub fn header(&self) -> Result<Option<Header>, DecodeError> {
-        let Some(section) = self.value_of(self.layout.header) else { return Ok(None) };
-        match quick::header(section) {
-            Some(header) => Ok(Some(header)),
-            None => self.header_carefully(),
-        }
+        self.value_of(self.layout.header).map(|value| header_in(&self.encoded, value)).transpose()
     }
 
     /// The header, whatever its encoding.
@@ -185,6 +183,15 @@ impl Message {
     fn map(&self, section: Option<Section>) -> Option<Map> {
         let bytes = self.value_of(section)?;
         Reader::of_part(&self.encoded, bytes).checked_map()
+    }
+}
+
+/// The header whose encoded value is `value`, a part of `encoded`.
+#[inline]
+fn header_in(encoded: &Bytes, value: &[u8]) -> Result<Header, DecodeError> {
+    match quick::header(value) {
+        Some(header) => Ok(header),
+        None => composite_in(encoded, value),
     }
 }
 

@@ -69,6 +69,11 @@ impl Outline {
         entries_in(encoded, self.annotations.of_encoded(encoded).unwrap_or_default())
     }
 
+    /// Whether the application has given the message properties of its own.
+    pub fn has_application_properties(self) -> bool {
+        self.application_properties != Part::default()
+    }
+
     /// Keys and values of the application's own properties in order, still encoded.
     pub fn application_entries(self, encoded: &Bytes) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> {
         entries_in(encoded, self.application_properties.of_encoded(encoded).unwrap_or_default())

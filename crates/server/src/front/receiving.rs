@@ -19,7 +19,7 @@ use super::condition;
 use super::connection::wall_time;
 use super::door::Door;
 use super::links::{Handed, Held, Receiver, Role};
-use super::message::{Purpose, write_outgoing};
+use super::message::{Purpose, write_stored};
 use super::rpc;
 
 /// Messages of a link that are asked for again because they were moved; with one more it ends, and the client begins anew.
@@ -161,32 +161,31 @@ impl Door {
                 return true;
             }
         };
-        let message = match Message::parse_again(bytes) {
-            Ok(message) => message,
+        let Some(Role::Receiver(receiver)) = self.links.role(link) else { return true };
+        let purpose = receiver.origin(delivery.mailbox).map_or(Purpose::Deliver, Purpose::DeliverFrom);
+        self.head.clear();
+        let (encoded, from) = match write_stored(delivery, bytes, assigned_id, purpose, &mut self.head) {
+            Ok(written) => written,
             Err(error) => {
                 self.unreadable(link, delivery, &error.to_string());
                 return true;
             }
         };
-        let Some(Role::Receiver(receiver)) = self.links.role(link) else { return true };
-        let purpose = receiver.origin(delivery.mailbox).map_or(Purpose::Deliver, Purpose::DeliverFrom);
-        self.head.clear();
-        let tail = write_outgoing(delivery, &message, assigned_id, purpose, &mut self.head);
-        let encoded = message.encoded();
-        let from = encoded.len().saturating_sub(tail.len());
         let outgoing = Outgoing {
             tag: tag(delivery),
             message_format: 0,
             settled: receiver.settled,
             state: None,
             head: self.head.as_bytes(),
-            tail: encoded,
+            tail: &encoded,
             key: delivery.token.map_or(0, |token| token.0),
         };
         match self.amqp.send_from(link, &outgoing, from) {
             Ok(_) => {
                 receiver.sent = receiver.sent.wrapping_add(1);
-                if let Some(spans) = &self.shared.spans {
+                if let Some(spans) = &self.shared.spans
+                    && let Ok(message) = Message::parse_again(encoded)
+                {
                     let entity = receiver.origin(delivery.mailbox).unwrap_or(&receiver.path);
                     spans.delivered(entity, delivery, &message, wall_time());
                 }
@@ -205,7 +204,7 @@ impl Door {
             }
             Err(SendError::WindowClosed | SendError::OutputFull { .. } | SendError::UnsettledFull { .. }) => {
                 // One that waits must not keep its neighbours in memory.
-                let bytes = if stored { Bytes::copy_from_slice(encoded) } else { message.into_encoded() };
+                let bytes = if stored { Bytes::copy_from_slice(&encoded) } else { encoded };
                 *body = Some(Body { bytes, assigned_id });
                 return false;
             }

@@ -129,6 +129,9 @@ impl<B: Borrow<Bytes>> vorrang_filter::Message for Content<B> {
     }
 
     fn user(&self, name: &str) -> Lookup<'_> {
+        if !self.outline.has_application_properties() {
+            return Lookup::Missing;
+        }
         let entries = || self.outline.application_entries(self.encoded());
         let names = entries().map(|(key, _)| key.as_str().unwrap_or_default());
         let Some(place) = name::position(names, name) else { return Lookup::Missing };

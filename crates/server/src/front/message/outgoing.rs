@@ -4,12 +4,12 @@ use bytes::Bytes;
 use vorrang_amqp::encode::{Encode, Output, Sheet};
 use vorrang_amqp::message::{BodyKind, Changes, Header, Message, MessageId, Properties};
 use vorrang_amqp::value::{Map, MapBuilder, Timestamp as AmqpTimestamp, Value};
-use vorrang_amqp::{Symbol, Text, Uuid};
+use vorrang_amqp::{DecodeError, Symbol, Text, Uuid};
 use vorrang_engine::message::{Delivery, MessageState, Overlay, PropertyChange, PropertyValue};
 use vorrang_engine::{Level, LockToken, Timestamp};
 use vorrang_filter::{SystemProperty, Value as Property};
 
-use super::{annotation, value};
+use super::{annotation, plain, value};
 
 /// Why a message is written: clients expect different annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub fn write<'m>(
     purpose: Purpose<'_>,
     out: &mut Sheet,
 ) -> &'m [u8] {
-    let header = header(delivery, message);
+    let header = header(delivery, message.header().ok().flatten());
     let kept = message.message_annotations();
     let overlay = delivery.overlay.as_deref();
     let properties = changed_properties(delivery, message, assigned_id, overlay);
@@ -72,6 +72,28 @@ pub fn write<'m>(
     )
 }
 
+/// The same for a message that was just read from where it is stored. Gives its bytes back, and says where in them the rest
+/// begins.
+pub fn write_stored(
+    delivery: &Delivery,
+    encoded: Bytes,
+    assigned_id: Option<u128>,
+    purpose: Purpose<'_>,
+    out: &mut Sheet,
+) -> Result<(Bytes, usize), DecodeError> {
+    if purpose == Purpose::Deliver
+        && assigned_id.is_none()
+        && let Some(from) = plain::write(delivery, &encoded, out)
+    {
+        return Ok((encoded, from));
+    }
+    let message = Message::parse_again(encoded)?;
+    let rest = write(delivery, &message, assigned_id, purpose, out).len();
+    let encoded = message.into_encoded();
+    let from = encoded.len().saturating_sub(rest);
+    Ok((encoded, from))
+}
+
 /// The whole message without its body and footer, for a peek that asks for that.
 pub fn write_without_body(
     delivery: &Delivery,
@@ -92,8 +114,8 @@ pub fn write_without_body(
 
 /// The header as the sender wrote it, with the lifetime the broker granted, the count it keeps, and the
 /// level it decided where that is not what the sender's header says.
-fn header(delivery: &Delivery, message: &Message) -> Header {
-    let stored = message.header().ok().flatten().unwrap_or_default();
+pub(super) fn header(delivery: &Delivery, stored: Option<Header>) -> Header {
+    let stored = stored.unwrap_or_default();
     let finite = !delivery.time_to_live.is_forever();
     let level = stored.priority.unwrap_or(Level::NORMAL.0);
     Header {
@@ -203,4 +225,4 @@ fn state(state: MessageState) -> Value {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -31,7 +31,7 @@ fn stored() -> Message {
     Message::parse(Bytes::from(bytes)).unwrap()
 }
 
-fn delivery() -> Delivery {
+pub(in crate::front::message) fn delivery() -> Delivery {
     Delivery {
         mailbox: MailboxId(0),
         sequence: Sequence(5),
