@@ -14,6 +14,7 @@ use std::task::{Poll, ready};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf, Bytes, BytesMut};
+use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{sleep_until, timeout};
@@ -60,26 +61,24 @@ where
 /// Where the shard leaves events for a connection.
 #[derive(Debug, Default)]
 struct Letterbox {
-    events: Mutex<Vec<Event>>,
+    /// Each batch in the buffer it was told in: that goes back to be filled again, and no event is moved.
+    batches: Mutex<Batches>,
     arrived: Notify,
 }
 
+/// Mostly one, and some if the connection is kept waiting for a processor.
+type Batches = SmallVec<[Vec<Event>; 2]>;
+
 impl Outlet for Letterbox {
-    fn effects(&self, mut batch: Vec<Event>) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.is_empty() {
-            *events = batch;
-        } else {
-            events.append(&mut batch);
-        }
-        drop(events);
+    fn effects(&self, batch: Vec<Event>) {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
         self.arrived.notify_one();
     }
 }
 
 impl Letterbox {
-    fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    fn take(&self) -> Batches {
+        std::mem::take(&mut *self.batches.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -166,12 +165,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
         loop {
             let now = self.now();
             let answering = std::mem::take(&mut done_here);
-            let mut events = self.letterbox.take();
-            let busy = !events.is_empty();
-            for event in &mut events {
-                self.door.on_broker(event);
+            let batches = self.letterbox.take();
+            let busy = !batches.is_empty();
+            for mut events in batches {
+                for event in &mut events {
+                    self.door.on_broker(event);
+                }
+                self.broker.give_back(events);
             }
-            self.broker.give_back(events);
             self.door.pump(now);
             if let Some(principal) = self.door.take_principal() {
                 self.broker.become_principal(principal).map_err(io::Error::other)?;
