@@ -33,7 +33,7 @@ use super::withheld::Withheld;
 use super::writer::Writer;
 use crate::access::Principal;
 use crate::api::{Event, Link, Outlet, Refused, Request, Tag};
-use crate::journal::record::{PAYLOAD_PART, Sink as _};
+use crate::journal::record::{PAYLOAD_PART, Scratch, Sink as _};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -84,6 +84,8 @@ pub struct Core {
     decode: Arc<dyn Decode>,
     keys: Arc<Keys>,
     outcome: Outcome,
+    /// Where facts become bytes.
+    scratch: Scratch,
     peers: Peers,
     /// Connections that were just handed as much as may be on its way.
     laden: Vec<PeerId>,
@@ -166,6 +168,7 @@ impl Core {
             decode,
             keys,
             outcome: Outcome::default(),
+            scratch: Scratch::default(),
             peers: Peers::default(),
             laden: Vec::new(),
             cold: Vec::new(),
@@ -419,16 +422,24 @@ impl Core {
             return Ok(());
         }
         let mut outcome = std::mem::take(&mut self.outcome);
-        self.writer.unit(&mut outcome.facts)?;
+        self.writer.unit(&mut outcome.facts, &mut self.scratch)?;
+        let mut waits_ended = false;
         for fact in &mut outcome.facts {
             self.remember(fact);
+            if is_everyday(fact) {
+                self.state.apply(fact);
+                continue;
+            }
             let gone = self.path_to_go(fact);
             self.state.apply(fact);
             self.note(fact);
             self.spread(fact, gone);
+            waits_ended |= matches!(fact, Fact::AcceptEnded { .. });
         }
-        for receiver in waited_in_vain(&outcome.facts) {
-            self.drop_link(receiver);
+        if waits_ended {
+            for receiver in waited_in_vain(&outcome.facts) {
+                self.drop_link(receiver);
+            }
         }
         let plain = asker.is_some_and(|asker| asker.plain);
         for effect in outcome.effects.drain(..) {
@@ -536,6 +547,12 @@ struct Asker {
 /// The bytes of a payload that was written: who applies its fact needs to know where, and no more.
 fn take_body(payload: &mut Payload) -> Body {
     Body { bytes: std::mem::take(&mut payload.bytes), assigned_id: payload.assigned_id }
+}
+
+/// What happens to every message, and what neither the shard's own books nor those who watch want to know of.
+#[inline]
+fn is_everyday(fact: &Fact) -> bool {
+    matches!(fact, Fact::Enqueued { .. } | Fact::Locked { .. } | Fact::Removed { .. })
 }
 
 /// The receivers that stopped waiting for a session without getting one.

@@ -27,7 +27,6 @@ pub(super) struct Writer {
     record_bytes_max: usize,
     batch_bytes_max: usize,
     batch: Option<Batch>,
-    scratch: Scratch,
     now: Timestamp,
     /// What is not durable: the batch to wait for, and the first record that has to wait for it.
     in_flight: VecDeque<(Position, Location)>,
@@ -51,7 +50,6 @@ impl Writer {
             record_bytes_max: limits.record_bytes,
             batch_bytes_max: limits.batch_bytes,
             batch: None,
-            scratch: Scratch::default(),
             now: Timestamp::default(),
             in_flight: VecDeque::new(),
             durable_region: None,
@@ -116,13 +114,12 @@ impl Writer {
     }
 
     /// Writes the facts of one decision, and tells payloads where they lie.
-    pub(super) fn unit(&mut self, facts: &mut [Fact]) -> Result<(), Failure> {
+    pub(super) fn unit(&mut self, facts: &mut [Fact], scratch: &mut Scratch) -> Result<(), Failure> {
         let kept = |fact: &Fact| fact.durability() != vorrang_engine::Durability::Volatile;
         let Some(last) = facts.iter().rposition(kept) else { return Ok(()) };
-        let mut scratch = std::mem::take(&mut self.scratch);
         let mut first = None;
         for (index, fact) in facts.iter_mut().enumerate().take(last.saturating_add(1)) {
-            match record::write(fact, index < last, self, &mut scratch) {
+            match record::write(fact, index < last, self, scratch) {
                 Ok(Some(place)) => {
                     self.regions.wrote(place.location, place.first_part);
                     if let Some(batch) = &self.batch {
@@ -134,7 +131,6 @@ impl Writer {
                 Err(failure) => return Err(failure),
             }
         }
-        self.scratch = scratch;
         let end = self.batch.as_ref().map(Batch::position);
         if let Some((begin, location)) = first
             && Some(begin) != end
@@ -234,7 +230,6 @@ impl Writer {
 
     /// Gives up the buffers of work that is done. Between steps.
     pub(super) fn drop_buffers(&mut self) {
-        self.scratch = Scratch::default();
         self.log.drop_buffers();
     }
 

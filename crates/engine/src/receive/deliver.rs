@@ -12,7 +12,6 @@ use crate::message::{Delivery, MessageState};
 use crate::order::{Choice, choose};
 use crate::payloads::Payloads;
 use crate::receive::Receiver;
-use crate::send::draft::Draft;
 use crate::state::{Pump, State};
 use crate::store::{Handle, Place, Record};
 use crate::time::{Span, Timestamp};
@@ -170,7 +169,7 @@ impl State {
                     (None, Some(mailbox)) => now.after(mailbox.lock_duration),
                     (None, None) => return,
                 };
-                let token = LockToken(Draft::default().make(self, Purpose::Lock));
+                let token = LockToken(self.next_made(0, Purpose::Lock));
                 let receiver = Some(id);
                 outcome.facts.push(Fact::Locked {
                     mailbox,

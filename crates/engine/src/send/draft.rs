@@ -85,8 +85,16 @@ impl Draft {
 
     /// A new token or id.
     pub(crate) fn make(&mut self, state: &State, purpose: Purpose) -> u128 {
-        let count = state.identity.made.saturating_add(self.made);
+        let made = state.next_made(self.made, purpose);
         self.made = self.made.saturating_add(1);
-        token::make(state.identity.seed.unwrap_or(0), state.identity.generation, count, purpose)
+        made
+    }
+}
+
+impl State {
+    /// The token or id that is made after so many others.
+    pub(crate) fn next_made(&self, after: u64, purpose: Purpose) -> u128 {
+        let count = self.identity.made.saturating_add(after);
+        token::make(self.identity.seed.unwrap_or(0), self.identity.generation, count, purpose)
     }
 }

@@ -121,9 +121,21 @@ impl Core {
             self.tell(id, Event::Refused { tag, refused });
             return Ok(());
         }
+        // By itself, so that messages are moved once, from where they came in to where they are decided about.
+        if let Operation::Send { entity, via, transaction, messages, acceptance } = &mut request.operation {
+            let answered = Asker { id, tag, plain: *acceptance == Acceptance::Plain };
+            let command = Command::Send(command::Send {
+                request: id.request(tag),
+                entity: *entity,
+                via: *via,
+                transaction: *transaction,
+                messages: std::mem::take(messages),
+            });
+            return self.carry_out(&command, Some(answered));
+        }
         let operation = request.take().operation;
         let request = id.request(tag);
-        let mut answered = Asker { id, tag, plain: false };
+        let answered = Asker { id, tag, plain: false };
         let command = match operation {
             Operation::Find { path, purpose } => {
                 self.find(id, tag, &path, purpose);
@@ -145,10 +157,8 @@ impl Core {
                 self.answer(id, tag, answer);
                 return Ok(());
             }
-            Operation::Send { entity, via, transaction, messages, acceptance } => {
-                answered.plain = acceptance == Acceptance::Plain;
-                Command::Send(command::Send { request, entity, via, transaction, messages })
-            }
+            // Carried out above.
+            Operation::Send { .. } => return Ok(()),
             Operation::Cancel { entity, sequences } => Command::Cancel { request, entity, sequences },
             Operation::Attach { link, mailboxes, mode, min_level, selector } => {
                 let open = OpenLink::new(mailboxes.clone(), Action::Receive, until);

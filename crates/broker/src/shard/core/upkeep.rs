@@ -2,6 +2,7 @@
 
 use super::Core;
 use crate::api::Condition;
+use crate::journal::record::Scratch;
 use crate::shard::chilling::Chilling;
 use crate::shard::evacuation::{Evacuated, Evacuation};
 use crate::shard::regions::counted;
@@ -153,6 +154,7 @@ impl Core {
         self.hold.drop_spare();
         self.outcome = Outcome::default();
         self.own.shrink_to_fit();
+        self.scratch = Scratch::default();
         self.writer.drop_buffers();
     }
 
