@@ -33,8 +33,10 @@ use peer::{Ability, FanOut, Peer};
 use results::{Cell, Results};
 use workload::{Figures, Scale, backlog, connections, fan_out, flow, start, waits};
 
-/// Turns of W3 and W6, unless told otherwise.
+/// Turns of W3 and W6, unless told otherwise: a stall of the disk would decide a single one.
 const TURNS: u32 = 5;
+/// Turns of W1 and W2, likewise: a machine that others share is faster in one minute than in the next.
+const FLOW_TURNS: u32 = 3;
 
 /// The first seconds of a new folder are not like those after them.
 const WARM_UP_SECONDS: u64 = 3;
@@ -58,9 +60,10 @@ pub struct Options {
     /// Times each cell is measured
     #[arg(long, default_value_t = 2)]
     rounds: u32,
-    /// Turns of W3 and W6 in each round, of which the median counts: more of them say more where the disk is shared
-    #[arg(long, default_value_t = TURNS, value_parser = clap::value_parser!(u32).range(1..))]
-    turns: u32,
+    /// Turns of W1, W2, W3 and W6 in each round, of which the median counts: more of them say more where the machine is
+    /// shared; 5 unless given (W1 and W2: 3)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
     /// Seconds before a measurement of rate or latency
     #[arg(long, default_value_t = WARM_UP_SECONDS, value_name = "SECONDS")]
     warm_up: u64,
@@ -117,7 +120,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     results.command = Some(std::mem::take(&mut results.command))
         .filter(|before| !before.is_empty())
         .map_or_else(|| command(options), |before| format!("{before}`, then `{}", command(options)));
-    results.scale = words(&scale, options.turns);
+    results.scale = words(&scale);
     if !options.resume {
         results.machine = Machine::measure(&std::env::temp_dir())?;
         results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
@@ -183,10 +186,8 @@ impl Workload {
     /// How often a peer is measured in each round, in turn with the others.
     fn turns(&self, options: &Options) -> u32 {
         match self.name {
-            // Figures of milliseconds and less: one stall of the disk would decide a single turn.
-            "W3" | "W6" => options.turns,
-            // A machine that others share is faster in one minute than in the next.
-            "W1" | "W2 1+1" | "W2 4+4" => FLOW_TURNS,
+            "W3" | "W6" => options.turns.unwrap_or(TURNS),
+            "W1" | "W2 1+1" | "W2 4+4" => options.turns.unwrap_or(FLOW_TURNS),
             _ => 1,
         }
     }
@@ -204,8 +205,6 @@ impl Workload {
     }
 }
 
-/// Turns of W1 and W2.
-const FLOW_TURNS: u32 = 3;
 /// How much deeper than the other backlog the deep one is.
 const DEEP_TIMES: u64 = 10;
 /// The workload that is run only if everything is.
@@ -342,16 +341,14 @@ fn scale(options: &Options) -> Scale {
     }
 }
 
-fn words(scale: &Scale, turns: u32) -> String {
+fn words(scale: &Scale) -> String {
     format!(
-        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W1, W2, W3 and W6: the median of {} turns (W1, W2: {}) of {:?}, taken between those of the others, because a shared machine has bad seconds; W4: {} messages, at most {:?} to fill and to drain (ten million: {:?}); W5: {:?}; W7: {} connections",
+        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W1, W2, W3 and W6: the median of several turns of {:?}, taken between those of the others, because a shared machine has bad seconds; W4: {} messages, at most {:?} to fill and to drain (ten million: {:?}); W5: {:?}; W7: {} connections",
         workload::BODY_BYTES,
         workload::WINDOW,
         workload::WINDOW,
         scale.warm_up,
         scale.measured,
-        turns,
-        FLOW_TURNS,
         scale.of_a_turn().measured,
         scale.backlog,
         scale.backlog_patience,
@@ -373,8 +370,8 @@ fn command(options: &Options) -> String {
             text.push_str(flag);
         }
     }
-    if options.turns != TURNS {
-        let _ = write!(text, " --turns {}", options.turns);
+    if let Some(turns) = options.turns {
+        let _ = write!(text, " --turns {turns}");
     }
     if options.warm_up != WARM_UP_SECONDS {
         let _ = write!(text, " --warm-up {}", options.warm_up);

@@ -1,5 +1,6 @@
 //! One section for each workload: a table, a verdict, a plot.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{OURS, both, takers, troubles, waits};
@@ -185,7 +186,7 @@ impl Section {
         if takers(results, self.workload).next().is_none() {
             return;
         }
-        let _ = write!(text, "## {}\n\n{}\n\n| peer |", self.title, self.text);
+        let _ = write!(text, "## {}\n\n{}{}\n\n| peer |", self.title, self.text, self.turns(results));
         for column in self.columns {
             let _ = write!(text, " {} |", column.head);
         }
@@ -207,6 +208,26 @@ impl Section {
         }
         troubles(text, results, self.workload);
         let _ = write!(text, "\n![{}](performance/{})\n\n", self.title, self.picture());
+    }
+
+    /// A sentence about how many turns the figures are medians of, if they are of any.
+    fn turns(&self, results: &Results) -> String {
+        let mut peers: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+        for (peer, _) in takers(results, self.workload) {
+            let turns = results.cells(self.workload, peer).filter(|cell| cell.trouble.is_none());
+            if let Some(turns) = turns.map(|cell| cell.turns).max().filter(|turns| *turns > 1) {
+                peers.entry(turns).or_default().push(peer);
+            }
+        }
+        let all = peers.len() == 1;
+        let parts: Vec<String> = peers
+            .into_iter()
+            .rev()
+            .map(|(turns, peers)| {
+                if all { format!("{turns} turns") } else { format!("{turns} turns for {}", peers.join(", ")) }
+            })
+            .collect();
+        if parts.is_empty() { String::new() } else { format!(" Medians of {}.", parts.join("; of ")) }
     }
 
     /// A sentence about a figure: who is first, and why if it is not us.
@@ -363,6 +384,7 @@ pub(super) fn plots(results: &Results) -> Vec<(String, String)> {
 mod tests {
     use super::super::tests::{cell, facts};
     use super::*;
+    use crate::peers::results::Cell;
 
     fn verdict(ours: f64, other: f64, synced: bool) -> Option<String> {
         let results = Results {
@@ -414,6 +436,22 @@ mod tests {
             SECTIONS[0].verdict(&column("cpu_us", "CPU", LeastWins), &results).as_deref(),
             Some("**CPU**: level with Other; the rounds of one lie among those of the other.")
         );
+    }
+
+    #[test]
+    fn a_section_says_how_many_turns_its_figures_are_medians_of() {
+        let section = SECTIONS.iter().find(|section| section.workload == "W1").unwrap();
+        let said = |turns: [usize; 3]| {
+            let names = [OURS, "Second", "Third"];
+            let with =
+                |(name, turns): (&&str, usize)| Cell { turns, ..cell("W1", name, 1, &[("rate", 1.0)]) };
+            let peers = names.iter().map(|name| facts(name, true)).collect();
+            let cells = names.iter().zip(turns).map(with).collect();
+            section.turns(&Results { peers, cells, ..Results::default() })
+        };
+        assert_eq!(said([1, 1, 1]), "");
+        assert_eq!(said([3, 3, 3]), " Medians of 3 turns.");
+        assert_eq!(said([9, 3, 9]), " Medians of 9 turns for Vorrang, Third; of 3 turns for Second.");
     }
 
     #[test]
