@@ -126,7 +126,8 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
         results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
         println!("the generator alone: {:.0?} messages/s", results.ceiling);
     }
-    (results.peers, results.missing) = (Vec::new(), Vec::new());
+    let known = std::mem::take(&mut results.peers);
+    results.missing.clear();
     let mut present = Vec::new();
     for peer in &peers {
         match peer.facts() {
@@ -134,7 +135,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
                 results.peers.push(facts);
                 present.push(peer.as_ref());
             }
-            Err(reason) => results.missing.push((peer.name().to_owned(), format!("{reason:#}"))),
+            Err(reason) => results.without(peer.name(), &known, format!("{reason:#}")),
         }
     }
     let present: Vec<&dyn Peer> = present

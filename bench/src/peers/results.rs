@@ -56,6 +56,15 @@ impl Results {
         self.cells.sort_by_key(|cell| cell.round);
     }
 
+    /// Notes that a peer cannot be had, and why. What an earlier run measured of it stays, and what was known of it then.
+    pub(crate) fn without(&mut self, peer: &str, known: &[Facts], reason: String) {
+        let measured = self.cells.iter().any(|cell| cell.peer == peer);
+        match known.iter().find(|facts| facts.name == peer).filter(|_| measured) {
+            Some(facts) => self.peers.push(facts.clone()),
+            None => self.missing.push((peer.to_owned(), reason)),
+        }
+    }
+
     /// Whether a cell is there that needs no more turns: it had them all, or failed.
     pub(crate) fn has(&self, workload: &str, peer: &str, round: u32, turns: usize) -> bool {
         let done = |cell: &Cell| cell.round == round && (cell.turns >= turns || cell.trouble.is_some());
@@ -109,6 +118,25 @@ mod tests {
         assert!(has("a", 1, 1) && has("b", 1, 3));
         assert!(!has("a", 1, 2) && !has("a", 2, 1) && !has("c", 1, 1));
         assert!(!results.has("W2", "a", 1, 1));
+    }
+
+    #[test]
+    fn a_peer_that_is_gone_stays_with_what_was_measured_of_it() {
+        let facts = |name: &str| Facts {
+            name: name.into(),
+            version: "1".into(),
+            protocol: "p".into(),
+            acknowledgement: "a".into(),
+            settlement: "s".into(),
+            synced: true,
+            configuration: "c".into(),
+        };
+        let mut results = Results { cells: vec![cell("a", 1, Some(10.0))], ..Results::default() };
+        for name in ["a", "b"] {
+            results.without(name, &[facts("a"), facts("b")], "it is gone".into());
+        }
+        assert_eq!(results.peers, [facts("a")]);
+        assert_eq!(results.missing, [("b".to_owned(), "it is gone".to_owned())]);
     }
 
     #[test]
