@@ -410,6 +410,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn events_are_taken_in_the_order_and_in_the_buffers_they_were_told_in() {
+        let letterbox = Letterbox::default();
+        let told: Vec<Vec<Event>> =
+            (1..=3).map(|count| (0..count).map(|_| Event::KeysChanged).collect()).collect();
+        let seen = |batches: &[Vec<Event>]| -> Vec<_> {
+            batches.iter().map(|batch| (batch.as_ptr(), batch.len())).collect()
+        };
+        let expected = seen(&told);
+        for batch in told {
+            letterbox.effects(batch);
+        }
+        assert_eq!(seen(&letterbox.take()), expected);
+        assert!(letterbox.take().is_empty(), "they are taken once");
+    }
+
+    #[test]
     fn what_is_kept_of_a_read_is_at_least_a_quarter_full_whatever_comes() {
         for filled in [1, 100, READ_BYTES_MIN - 1, READ_BYTES_MIN, 5_000, 70_000, READ_BYTES_MAX, 1 << 20] {
             let mut read_bytes = READ_BYTES_MAX;

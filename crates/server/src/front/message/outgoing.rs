@@ -204,11 +204,11 @@ impl Encode for EncodedValue<'_> {
 }
 
 fn timestamp(at: Timestamp) -> AmqpTimestamp {
-    AmqpTimestamp(i64::try_from(at.0).unwrap_or(i64::MAX))
+    AmqpTimestamp(long(at.0))
 }
 
-/// Sequence numbers stay in eight bytes: some clients look at the encoding.
-fn long(number: u64) -> i64 {
+/// A number as AMQP's `long`, which is what clients expect of sequence numbers.
+pub(super) fn long(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -6,10 +6,9 @@
 use bytes::Bytes;
 use vorrang_amqp::encode::{Output, Sheet};
 use vorrang_amqp::message::{Front, put_header};
-use vorrang_engine::Timestamp;
 use vorrang_engine::message::{Delivery, MessageState};
 
-use super::outgoing::header;
+use super::outgoing::{header, long};
 
 /// Numbers up to this are encoded in one byte.
 const SHORT_NUMBER_MAX: u64 = 127;
@@ -40,20 +39,12 @@ pub(super) fn write(delivery: &Delivery, encoded: &Bytes, out: &mut Sheet) -> Op
     out.put(&token.0.to_be_bytes());
     // Annotations of the message: a map of three entries, 92 bytes.
     out.put(b"\x00\x53\x72\xc1\x5c\x06\xa3\x13x-opt-enqueued-time\x83");
-    out.put(&time(delivery.enqueued));
+    out.put(&long(delivery.enqueued.0).to_be_bytes());
     out.put(b"\xa3\x15x-opt-sequence-number\x81");
-    out.put(&long(delivery.sequence.0));
+    out.put(&long(delivery.sequence.0).to_be_bytes());
     out.put(b"\xa3\x12x-opt-locked-until\x83");
-    out.put(&time(*until));
+    out.put(&long(until.0).to_be_bytes());
     Some(front.bare_start())
-}
-
-fn time(at: Timestamp) -> [u8; 8] {
-    long(at.0)
-}
-
-fn long(number: u64) -> [u8; 8] {
-    i64::try_from(number).unwrap_or(i64::MAX).to_be_bytes()
 }
 
 #[cfg(test)]
@@ -64,7 +55,7 @@ mod tests {
     use vorrang_amqp::descriptor;
     use vorrang_amqp::message::{Header, Message, Properties, put_data, put_map_section, put_properties};
     use vorrang_engine::message::Overlay;
-    use vorrang_engine::{Level, LockToken, Sequence, Span};
+    use vorrang_engine::{Level, LockToken, Sequence, Span, Timestamp};
 
     use super::super::outgoing::{self, Purpose, tests::delivery};
     use super::*;
