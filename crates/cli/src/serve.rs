@@ -13,7 +13,7 @@ use crate::settings::Given;
 pub(crate) fn run(given: &Given) -> Outcome {
     let config = given.load()?;
     logging::start(&config.log)?;
-    vorrang_heap::keep_little();
+    vorrang_memory::keep_little();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("vorrang-net")

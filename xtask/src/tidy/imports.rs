@@ -6,16 +6,16 @@ use super::{Finding, Source};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("filter", &[]),
-    ("heap", &[]),
     ("log", &[]),
+    ("memory", &[]),
     ("engine", &["filter"]),
-    ("broker", &["engine", "filter", "heap", "log"]),
+    ("broker", &["engine", "filter", "log", "memory"]),
     ("server", &["amqp", "broker", "engine", "filter", "log"]),
     ("client", &["amqp"]),
     ("worker", &["amqp", "client"]),
     ("sim", &["amqp", "broker", "engine", "filter", "log"]),
     ("bench", &["amqp", "client"]),
-    ("cli", &["amqp", "broker", "client", "engine", "filter", "heap", "log", "server", "worker"]),
+    ("cli", &["amqp", "broker", "client", "engine", "filter", "log", "memory", "server", "worker"]),
 ];
 
 /// Checks one crate's manifest against the table.

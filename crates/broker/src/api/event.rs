@@ -83,6 +83,16 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Has the message it brings fetched from memory, if it brings one: said a little before it is written.
+    #[inline]
+    pub fn fetch(&self) {
+        if let Event::Deliver { body: Some(body), .. } = self {
+            vorrang_memory::fetch(&body.bytes);
+        }
+    }
+}
+
 /// What a delivery weighs on its way through a connection: its bytes, and what is kept around them.
 #[must_use]
 pub fn weight(delivery: &Delivery) -> u64 {

@@ -438,6 +438,16 @@ impl Operation {
         }
     }
 
+    /// Has the message it brings fetched from memory, if it is a single one.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        if let Operation::Send { messages, .. } = self
+            && let [message] = messages.as_slice()
+        {
+            vorrang_memory::fetch(&message.payload);
+        }
+    }
+
     /// Whether carrying it out takes little time, whatever waits where.
     pub(crate) fn is_brief(&self) -> bool {
         matches!(

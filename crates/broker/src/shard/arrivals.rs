@@ -8,6 +8,9 @@ use super::peer::PeerId;
 use crate::api::Request;
 use std::collections::VecDeque;
 
+/// How many requests ahead a message is fetched from memory, which answers while those before it are carried out.
+const AHEAD: usize = 2;
+
 /// Items in the order they came, each with its connection.
 #[derive(Debug, Default)]
 pub struct Arrivals {
@@ -47,12 +50,18 @@ impl Arrivals {
         }
     }
 
-    /// The next item. It is the next until it is [done](Arrivals::done).
+    /// The next item. It is the next until it is [done](Arrivals::done). The message of one soon behind it is on its way
+    /// from memory meanwhile.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(PeerId, Arrived<'_>)> {
         let (peer, parcel) = self.parcels.front_mut()?;
         let arrived = match parcel {
-            Parcel::Requests(batch, done) => Arrived::Request(batch.get_mut(*done)?),
+            Parcel::Requests(batch, done) => {
+                if let Some(soon) = batch.get(done.saturating_add(AHEAD)) {
+                    soon.operation.fetch();
+                }
+                Arrived::Request(batch.get_mut(*done)?)
+            }
             Parcel::Alone(item) => match &mut **item {
                 Item::Request(request) => Arrived::Request(request),
                 other => Arrived::Item(other),

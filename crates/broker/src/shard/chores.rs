@@ -106,7 +106,7 @@ impl Chores {
             return;
         }
         let give_back = || -> Result<(), Infallible> {
-            vorrang_heap::give_back();
+            vorrang_memory::give_back();
             Ok(())
         };
         self.giving_back = spawn("giving-back", &self.inbox, give_back, core);

@@ -38,6 +38,8 @@ const PIECES_MAX: usize = 64;
 const WRITE_STALL_MAX: Duration = Duration::from_mins(1);
 /// How long a stopping broker waits for answers that are owed, and then for the peer's good-bye.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
+/// How many events ahead a message is fetched from memory, which answers while those before it are written.
+const AHEAD: usize = 2;
 
 /// Serves one connection until it ends.
 pub async fn serve<S>(stream: S, peer: SocketAddr, transport: Transport, shared: Arc<Shared>, stop: Stop)
@@ -168,8 +170,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Shell<S> {
             let batches = self.letterbox.take();
             let busy = !batches.is_empty();
             for mut events in batches {
-                for event in &mut events {
+                let mut behind = events.as_mut_slice();
+                while let Some((event, rest)) = behind.split_first_mut() {
+                    if let Some(soon) = rest.get(AHEAD - 1) {
+                        soon.fetch();
+                    }
                     self.door.on_broker(event);
+                    behind = rest;
                 }
                 self.broker.give_back(events);
             }

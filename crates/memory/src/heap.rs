@@ -4,8 +4,8 @@
 //! of each of its heaps, of which every thread may have one. After a burst of work that is tens of megabytes that nobody
 //! uses. [`keep_little`] fixes the limits, and [`give_back`] returns what lies between things that are still in use.
 //!
-//! With another allocator both do nothing. This is the one crate with a foreign function in it: the allocator has no
-//! other door. Everything it is told is a number.
+//! With another allocator both do nothing. The allocator has no other door than foreign functions; everything it is told
+//! is a number.
 
 /// Bytes kept at the end of a heap before they are given back: some buffers of connections, which come and go. To give memory
 /// back, every processor is told to forget where it was, and to get it again is a page fault for every four kilobytes.
