@@ -30,7 +30,7 @@ use clap::Args;
 
 use machine::Machine;
 use peer::{Ability, FanOut, Peer};
-use results::{Cell, Results};
+use results::{Cell, Results, Run};
 use workload::{Figures, Scale, backlog, connections, fan_out, flow, start, waits};
 
 /// Turns of W3 and W6, unless told otherwise: a stall of the disk would decide a single one.
@@ -116,10 +116,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     }
     let goes_on = options.keep || options.resume;
     let mut results = if goes_on { Results::read(path)? } else { Results::default() };
-    results.date = machine::today();
-    results.command = Some(std::mem::take(&mut results.command))
-        .filter(|before| !before.is_empty())
-        .map_or_else(|| command(options), |before| format!("{before}`, then `{}", command(options)));
+    results.runs.push(Run { command: command(options), began: machine::minute(), commit: machine::commit() });
     results.scale = words(&scale);
     if !options.resume {
         results.machine = Machine::measure(&std::env::temp_dir())?;
@@ -310,8 +307,15 @@ impl Gathered {
     /// The median of the turns; nothing if one of them failed.
     fn cell(&self, workload: &str, peer: &str, round: u32) -> Cell {
         let figures = if self.trouble.is_none() { turns::median(&self.turns) } else { Figures::new() };
-        let (turns, trouble) = (self.turns.len(), self.trouble.clone());
-        Cell { workload: workload.to_owned(), peer: peer.to_owned(), round, turns, figures, trouble }
+        Cell {
+            workload: workload.to_owned(),
+            peer: peer.to_owned(),
+            round,
+            turns: self.turns.len(),
+            measured: machine::minute(),
+            figures,
+            trouble: self.trouble.clone(),
+        }
     }
 }
 
@@ -407,7 +411,16 @@ mod tests {
             let mut results = Results::default();
             let figures = Figures::from([("fill_rate".to_owned(), rate)]);
             let (workload_of, peer) = ("W4".to_owned(), peers[0].name().to_owned());
-            results.put(Cell { workload: workload_of, peer, round: 1, turns: 1, figures, trouble: None });
+            let measured = String::new();
+            results.put(Cell {
+                workload: workload_of,
+                peer,
+                round: 1,
+                turns: 1,
+                measured,
+                figures,
+                trouble: None,
+            });
             let workload = WORKLOADS.iter().find(|known| known.name == workload).unwrap();
             workload.excuse(peers[0].as_ref(), &results, &scale)
         };

@@ -14,7 +14,7 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
-use super::install;
+use super::{install, machine};
 
 /// Set for the run inside, so that it does not go in again.
 const INSIDE: &str = "VORRANG_BENCH_INSIDE";
@@ -87,6 +87,7 @@ pub(crate) fn run_inside(release: &Release, folder: &Path, others: &[&Path]) -> 
     command.args(env::args_os().skip(1));
     command
         .env(INSIDE, release.as_str())
+        .env(machine::COMMIT, machine::commit().unwrap_or_default())
         .env("PATH", SEARCH_PATH)
         .env_remove("JAVA_HOME")
         .env_remove("TMPDIR");

@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::plot::figure;
-use super::results::Results;
+use super::results::{Results, Run};
 use section::SECTIONS;
 
 /// As our own broker is called in the tables.
@@ -55,7 +55,7 @@ fn head(text: &mut String, results: &Results) {
     let _ = write!(
         text,
         "# Performance, side by side\n\n\
-         Made by `{}` on {}; run it to get your own. Every cell was measured twice, and both figures are shown, first / second. \
+         {}Every cell was measured twice, and both figures are shown, first / second. \
          Servers ran in their recommended durable configuration, each alone, on an empty folder; CPU is that of the server's whole process tree, \
          memory is proportional (what processes share counts once).\n\n\
          | | |\n|---|---|\n\
@@ -65,8 +65,7 @@ fn head(text: &mut String, results: &Results) {
          | one synced write of 4 KiB | p50 {} ms, p99 {} ms |\n\
          | scale | {} |\n\
          | the generator alone | {} messages/s from one sender into a sink that does nothing |\n\n",
-        results.command,
-        results.date,
+        runs(&results.runs),
         machine.cores,
         machine.processor,
         machine.memory_gb,
@@ -79,6 +78,35 @@ fn head(text: &mut String, results: &Results) {
         both(&results.ceiling),
     );
     text.push_str("Generator and server share the cores, so rates are those of both together; CPU per message is the server's alone.\n\n");
+}
+
+/// What was run, and when.
+fn runs(runs: &[Run]) -> String {
+    let told = |run: &Run| {
+        let commit = run.commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
+        format!("`{}` ({} UTC{commit})", run.command, run.began)
+    };
+    match runs {
+        [] => String::new(),
+        [only] => format!("Made by {}; run it to get your own. ", told(only)),
+        several => {
+            let lines: Vec<String> = several.iter().map(|run| format!("- {}\n", told(run))).collect();
+            format!("Made by these runs, each of which measured some of it anew:\n\n{}\n", lines.concat())
+        }
+    }
+}
+
+/// When the cells of a workload were measured, as a sentence.
+pub(super) fn when(results: &Results, workload: &str) -> String {
+    let minutes = || {
+        let cells = results.cells.iter().filter(|cell| cell.workload == workload);
+        cells.map(|cell| cell.measured.as_str()).filter(|measured| !measured.is_empty())
+    };
+    match (minutes().min(), minutes().max()) {
+        (Some(first), Some(last)) if first != last => format!(" Measured from {first} to {last} UTC."),
+        (Some(only), _) => format!(" Measured {only} UTC."),
+        _ => String::new(),
+    }
 }
 
 /// A row about whose packages the peers are; results from before that was noted have none.
@@ -183,9 +211,28 @@ mod tests {
             peer: peer.into(),
             round,
             turns: 1,
+            measured: format!("2026-01-0{round} 10:00"),
             figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             trouble: None,
         }
+    }
+
+    #[test]
+    fn the_document_says_what_was_run_when_and_of_which_commit() {
+        let run = |command: &str, commit: Option<&str>| Run {
+            command: command.into(),
+            began: "2026-01-01 10:00".into(),
+            commit: commit.map(str::to_owned),
+        };
+        let first = run("bench peers", Some("abc1234"));
+        let one = runs(std::slice::from_ref(&first));
+        assert_eq!(
+            one,
+            "Made by `bench peers` (2026-01-01 10:00 UTC, commit abc1234); run it to get your own. "
+        );
+        let several = runs(&[first, run("bench peers --keep", None)]);
+        assert!(several.contains("\n- `bench peers` (2026-01-01 10:00 UTC, commit abc1234)\n"), "{several}");
+        assert!(several.ends_with("\n- `bench peers --keep` (2026-01-01 10:00 UTC)\n\n"), "{several}");
     }
 
     #[test]
@@ -206,6 +253,7 @@ mod tests {
         let text = text(&results, "What a person has to say.\n");
         for expected in [
             "What a person has to say.\n\n## W1",
+            " Measured from 2026-01-01 10:00 to 2026-01-02 10:00 UTC.",
             "30,000 / 32,000",
             "**Third**, because it is not to be had",
             "Other (round 2) gave no figures: it ended",

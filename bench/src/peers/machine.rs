@@ -1,14 +1,18 @@
 //! The machine, in words that say how fast it is and not whose it is.
 
-use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, fs};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
+
+/// Tells the run inside a system of the peers' which commit it measures.
+pub(crate) const COMMIT: &str = "VORRANG_BENCH_COMMIT";
 
 /// What figures depend on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -63,11 +67,31 @@ fn field(text: &str, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-/// Today, in UTC, as year, month and day.
-pub(crate) fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+/// The commit of the folder this is started in, and whether what our server is made of has changed since. Nothing where there is
+/// no git, or no commit.
+pub(crate) fn commit() -> Option<String> {
+    // Within a system of the peers' there is no git; who went in has asked before.
+    if let Ok(known) = env::var(COMMIT) {
+        return Some(known).filter(|known| !known.is_empty());
+    }
+    let ask = |words: &[&str]| {
+        let output = Command::new("git").args(words).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = ask(&["rev-parse", "--short", "HEAD"])?;
+    let changed = ask(&["status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock"])?;
+    Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
+}
+
+/// Now, in UTC, to the minute.
+pub(crate) fn minute() -> String {
+    minute_of(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
+fn minute_of(seconds: u64) -> String {
     let (year, month, day) = date_of(seconds / 86_400);
-    format!("{year:04}-{month:02}-{day:02}")
+    let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
 /// The date so many days after 1970-01-01, counted year by year and month by month.
@@ -109,6 +133,12 @@ mod tests {
         for (days, date) in cases {
             assert_eq!(date_of(days), date, "{days} days");
         }
+    }
+
+    #[test]
+    fn seconds_become_minutes_of_a_day() {
+        assert_eq!(minute_of(0), "1970-01-01 00:00");
+        assert_eq!(minute_of(1_767_225_600 + 23 * 3_600 + 59 * 60 + 59), "2026-01-01 23:59");
     }
 
     #[test]

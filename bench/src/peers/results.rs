@@ -10,13 +10,11 @@ use super::machine::Machine;
 use super::peer::Facts;
 use super::workload::Figures;
 
-/// Everything of one run.
+/// Everything that was measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Results {
-    /// UTC.
-    pub(crate) date: String,
-    /// How it was started.
-    pub(crate) command: String,
+    /// What was run, the first first; more than one where later runs have measured something anew.
+    pub(crate) runs: Vec<Run>,
     /// Durations and sizes, in words.
     pub(crate) scale: String,
     pub(crate) machine: Machine,
@@ -31,6 +29,16 @@ pub(crate) struct Results {
     pub(crate) instructions: Vec<(String, f64)>,
 }
 
+/// One start of this program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) command: String,
+    /// UTC, to the minute.
+    pub(crate) began: String,
+    /// The commit that our server was built from, as far as that is known.
+    pub(crate) commit: Option<String>,
+}
+
 /// One workload on one peer, once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cell {
@@ -40,6 +48,8 @@ pub(crate) struct Cell {
     /// The turns that the figures are the median of.
     #[serde(default)]
     pub(crate) turns: usize,
+    /// When that was done: UTC, to the minute.
+    pub(crate) measured: String,
     pub(crate) figures: Figures,
     /// Why there are no figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +117,8 @@ mod tests {
 
     fn cell(peer: &str, round: u32, rate: Option<f64>) -> Cell {
         let figures = rate.map(|rate| ("rate".to_owned(), rate)).into_iter().collect();
-        Cell { workload: "W1".into(), peer: peer.into(), round, turns: 1, figures, trouble: None }
+        let measured = "2026-01-01 00:00".to_owned();
+        Cell { workload: "W1".into(), peer: peer.into(), round, turns: 1, measured, figures, trouble: None }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{OURS, both, takers, troubles, waits};
+use super::{OURS, both, takers, troubles, waits, when};
 use crate::peers::plot::{Axis, Chart, figure};
 use crate::peers::results::Results;
 
@@ -186,7 +186,14 @@ impl Section {
         if takers(results, self.workload).next().is_none() {
             return;
         }
-        let _ = write!(text, "## {}\n\n{}{}\n\n| peer |", self.title, self.text, self.turns(results));
+        let _ = write!(
+            text,
+            "## {}\n\n{}{}{}\n\n| peer |",
+            self.title,
+            self.text,
+            self.turns(results),
+            when(results, self.workload)
+        );
         for column in self.columns {
             let _ = write!(text, " {} |", column.head);
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{both, takers, troubles};
+use super::{both, takers, troubles, when};
 use crate::peers::peer::CLASSES;
 use crate::peers::plot::{Axis, Chart};
 use crate::peers::results::Results;
@@ -15,6 +15,7 @@ const TEXT: &str = "\
 Four workers that need 4 ms for a message, so 1,000 a second, and 1,200 a second that come: 10 % in the top class, 30 %, 45 % and 15 % in the lowest. The upper three alone are
 102 % of what can be done, so that a strict order never gets to the lowest class. A wait is from the send to the moment a worker *begins* with the message. *Never* are
 those still waiting at the end; a class without waits was not served at all. An inversion is a message begun while a more urgent one, acknowledged more than 20 ms before, was still waiting.
+Each worker becomes free in a rhythm of its own, one of the four every millisecond, so that it is no matter of chance how long all of them are busy at once.
 Workers *wake late* from their 4 ms where the processors are taken, by others on the machine or by the server itself. A *bare sync* is that of 4 KiB that this program writes every
 20 ms meanwhile, counted from when it was due: what is durable cannot be there sooner. It, too, waits for others on the machine and for what the server writes. The summary has
 the p99 of the top class in such syncs of the same minute, because a shared disk is not the same in the next.
@@ -33,7 +34,8 @@ pub(super) fn write(text: &mut String, results: &Results) {
         }
         let _ = write!(
             text,
-            "### {name}\n\n| peer | class | p50 ms | p99 ms | max ms | sent | never |\n|---|---|---:|---:|---:|---:|---:|\n"
+            "### {name}\n\n{}\n\n| peer | class | p50 ms | p99 ms | max ms | sent | never |\n|---|---|---:|---:|---:|---:|---:|\n",
+            when(results, workload).trim()
         );
         for (peer, synced) in takers(results, workload) {
             for (class, class_name) in (0..CLASSES).zip(NAMES) {

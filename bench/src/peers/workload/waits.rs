@@ -5,6 +5,9 @@
 //! priority never gets to the lowest. A wait ends when a worker begins with the message, not when it arrives in the worker's
 //! prefetch: that is where priorities are lost. Workers take their prefetched messages in the order they came, as clients do.
 //!
+//! Each worker becomes free in a rhythm of its own, one of them every millisecond. If they were left to it they would fall into one
+//! rhythm by chance, so that all are busy for 4 ms and then all free, and waits would show which peer was lucky.
+//!
 //! How late a worker wakes that slept for its 4 ms is measured along: where the processors are taken, by others on the machine
 //! or by the server itself, waits are no longer the server's order alone. So is how long a bare synced write takes meanwhile: no
 //! message can be durable, and so be handed out, sooner than that.
@@ -134,9 +137,13 @@ pub(crate) fn run(peer: &dyn Peer, prefetch: u32, scale: &Scale) -> Result<Figur
     let disk = thread::scope(|scope| -> Result<Histogram> {
         let (ledger, stop) = (&ledger, &stop);
         let disk = scope.spawn(|| disk::watch(&mut blocks, DISK_TICK, stop));
+        let rhythms = (0..WORKERS).map(|worker| began + SERVICE / WORKERS * worker);
         let workers: Vec<_> = receivers
             .into_iter()
-            .map(|receiver| scope.spawn(move || stopping(stop, work(ledger, stop, receiver))))
+            .zip(rhythms)
+            .map(|(receiver, rhythm)| {
+                scope.spawn(move || stopping(stop, work(ledger, stop, receiver, rhythm)))
+            })
             .collect();
         let sending = scope.spawn(move || stopping(stop, send(ledger, stop, sender)));
         while began.elapsed() < scale.overload && !stop.load(Ordering::Relaxed) {
@@ -204,17 +211,21 @@ fn send(ledger: &Mutex<Ledger>, stop: &AtomicBool, mut sender: Box<dyn Sender>) 
     Ok(())
 }
 
-fn work(ledger: &Mutex<Ledger>, stop: &AtomicBool, mut receiver: Box<dyn Receiver>) -> Result<()> {
+/// Works off messages, and is free whenever a multiple of the time for one has passed since `free_at`.
+fn work(
+    ledger: &Mutex<Ledger>,
+    stop: &AtomicBool,
+    mut receiver: Box<dyn Receiver>,
+    mut free_at: Instant,
+) -> Result<()> {
     let mut local: VecDeque<Delivery> = VecDeque::new();
-    let mut free_at = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let wait = if local.is_empty() { Duration::from_millis(20) } else { Duration::ZERO };
         receiver.poll(wait, &mut |delivery| local.push_back(delivery))?;
         let Some(delivery) = local.pop_front() else { continue };
         let now = Instant::now();
         with(ledger, |ledger| ledger.begun(delivery.stamp, now))?;
-        // A sleep that took too long is made up for, so that capacity does not depend on the system's timer.
-        free_at = free_at.max(now.checked_sub(SERVICE).unwrap_or(now)) + SERVICE;
+        free_at = next_free(free_at, now);
         thread::sleep(free_at.saturating_duration_since(Instant::now()));
         let late = Instant::now().saturating_duration_since(free_at);
         with(ledger, |ledger| ledger.late.record(late))?;
@@ -223,9 +234,32 @@ fn work(ledger: &Mutex<Ledger>, stop: &AtomicBool, mut receiver: Box<dyn Receive
     receiver.flush()
 }
 
+/// When a worker that begins now is free again. A sleep that took too long is made up for, so that capacity does not depend on the
+/// system's timer; what was missed beyond that is lost, and the rhythm stays.
+fn next_free(free_at: Instant, now: Instant) -> Instant {
+    let missed = now.saturating_duration_since(free_at).as_micros() / SERVICE.as_micros();
+    free_at + SERVICE * u32::try_from(missed + 1).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_keeps_its_rhythm_however_late_it_begins() {
+        let start = Instant::now();
+        let micros = |count: u64| start + Duration::from_micros(count);
+        for (case, begins, free) in [
+            ("before its rhythm has begun", 0, 5_000),
+            ("on time", 1_000, 5_000),
+            ("a little late, which is made up for", 1_300, 5_000),
+            ("late by just less than a message", 4_999, 5_000),
+            ("late by a message", 5_000, 9_000),
+            ("late by some", 16_000, 17_000),
+        ] {
+            assert_eq!(next_free(micros(1_000), micros(begins)), micros(free), "{case}");
+        }
+    }
 
     fn stamp(number: u64, class: u8) -> Stamp {
         Stamp { sent_micros: 0, number, class }
