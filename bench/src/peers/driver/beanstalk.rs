@@ -33,16 +33,23 @@ impl Clients for Beanstalk {
     }
 
     fn receiver(&self, prefetch: u32) -> Result<Box<dyn Receiver>> {
-        let socket = Socket::connect(self.port)?;
-        Ok(Box::new(Reserver {
-            socket,
+        Ok(Box::new(self.reserver(prefetch)?))
+    }
+}
+
+impl Beanstalk {
+    fn reserver(&self, prefetch: u32) -> Result<Reserver> {
+        Ok(Reserver {
+            socket: Socket::connect(self.port)?,
             prefetch,
             held: 0,
             owed: VecDeque::new(),
             asked: 0,
             dry: false,
+            expected: 1,
+            found: 0,
             settled: 0,
-        }))
+        })
     }
 }
 
@@ -95,6 +102,11 @@ struct Reserver {
     asked: u32,
     /// The last reservation found nothing; asking again at once would be a busy wait.
     dry: bool,
+    /// How many jobs the next reservations ask for: as many as there were lately, and twice as many if there may have been more.
+    /// Hundreds of answers that there is nothing would keep the server from what it is asked meanwhile.
+    expected: u32,
+    /// Jobs that came of the reservations that are out.
+    found: u32,
     settled: u64,
 }
 
@@ -110,6 +122,8 @@ impl Reserver {
         if self.asked > 0 || room < self.prefetch.div_ceil(2) {
             return;
         }
+        let count = room.min(self.expected);
+        self.found = 0;
         // The server waits for a job only when we hold none; a wait would keep it from reading our deletions.
         if self.held == 0 {
             self.reserve(1);
@@ -118,7 +132,24 @@ impl Reserver {
         } else {
             self.reserve(0);
         }
-        (1..room).for_each(|_| self.reserve(0));
+        (1..count).for_each(|_| self.reserve(0));
+    }
+
+    fn job_came(&mut self) {
+        self.held += 1;
+        self.asked -= 1;
+        self.found += 1;
+        self.dry = false;
+        // All of them found one, so that there may be more.
+        if self.asked == 0 && self.found >= self.expected {
+            self.expected = self.expected.saturating_mul(2).min(self.prefetch);
+        }
+    }
+
+    fn none_came(&mut self) {
+        self.asked -= 1;
+        self.dry = true;
+        self.expected = self.found.max(1);
     }
 }
 
@@ -131,15 +162,10 @@ impl Receiver for Reserver {
             let Some((answer, bytes)) = parse(self.socket.input())? else { break };
             match (owed, answer) {
                 (Owed::Job, Answer::Reserved { token, stamp }) => {
-                    self.held += 1;
-                    self.asked -= 1;
-                    self.dry = false;
+                    self.job_came();
                     take(Delivery { token, stamp });
                 }
-                (Owed::Job, Answer::TimedOut) => {
-                    self.asked -= 1;
-                    self.dry = true;
-                }
+                (Owed::Job, Answer::TimedOut) => self.none_came(),
                 (Owed::Deletion, Answer::Deleted) => self.settled += 1,
                 (owed, answer) => bail!("{answer:?} for {owed:?}"),
             }
@@ -194,12 +220,29 @@ fn parse(input: &[u8]) -> Result<Option<(Answer, usize)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, TcpListener};
 
     #[test]
     fn a_put_carries_class_and_length() {
         let mut output = Vec::new();
         put(&mut output, &Message { body: b"abc", class: 2, key: None });
         assert_eq!(output, b"put 2 0 3600 3\r\nabc\r\n");
+    }
+
+    #[test]
+    fn as_many_jobs_are_asked_for_as_there_were_lately() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let clients = Beanstalk { port: server.local_addr().unwrap().port() };
+        let mut reserver = clients.reserver(10).unwrap();
+        // So many jobs are in the queue when it asks, and that is how many it asks for.
+        for (waiting, expected) in [(1, 1), (0, 2), (1, 1), (5, 2), (5, 4), (5, 8), (0, 5), (9, 1)] {
+            reserver.ask();
+            assert_eq!(reserver.asked, expected, "{waiting} wait");
+            for place in 0..reserver.asked {
+                if place < waiting { reserver.job_came() } else { reserver.none_came() }
+            }
+            reserver.held = 0;
+        }
     }
 
     #[test]
