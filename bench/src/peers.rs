@@ -116,10 +116,13 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
     }
     let goes_on = options.keep || options.resume;
     let mut results = if goes_on { Results::read(path)? } else { Results::default() };
-    results.runs.push(Run { command: command(options), began: machine::minute(), commit: machine::commit() });
     results.scale = words(&scale);
+    let began = machine::minute();
+    // Who goes on with a run is on the machine it began on.
+    let known = results.runs.last().filter(|_| options.resume).map(|run| run.machine.clone());
+    let machine = known.map_or_else(|| Machine::measure(&std::env::temp_dir()), Ok)?;
+    results.runs.push(Run { command: command(options), began, commit: machine::commit(), machine });
     if !options.resume {
-        results.machine = Machine::measure(&std::env::temp_dir())?;
         results.ceiling = (0..options.rounds).map(|_| ceiling::measure()).collect::<Result<_>>()?;
         println!("the generator alone: {:.0?} messages/s", results.ceiling);
     }

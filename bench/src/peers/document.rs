@@ -51,49 +51,44 @@ fn text(results: &Results, notes: &str) -> String {
 }
 
 fn head(text: &mut String, results: &Results) {
-    let machine = &results.machine;
     let _ = write!(
         text,
         "# Performance, side by side\n\n\
-         {}Every cell was measured twice, and both figures are shown, first / second. \
+         Every cell was measured twice, and both figures are shown, first / second. \
          Servers ran in their recommended durable configuration, each alone, on an empty folder; CPU is that of the server's whole process tree, \
          memory is proportional (what processes share counts once).\n\n\
-         | | |\n|---|---|\n\
-         | machine | {} cores ({}), {} GB, Linux {} |\n\
          {}\
-         | load before the run | {} (above 0, others used the cores, too: compare ratios of CPU per message rather than rates) |\n\
-         | one synced write of 4 KiB | p50 {} ms, p99 {} ms |\n\
-         | scale | {} |\n\
-         | the generator alone | {} messages/s from one sender into a sink that does nothing |\n\n",
+         **Scale**: {}. **The generator alone**: {} messages/s from one sender into a sink that does nothing.\n\n",
         runs(&results.runs),
-        machine.cores,
-        machine.processor,
-        machine.memory_gb,
-        machine.kernel,
-        packages(&machine.system),
-        machine.load,
-        figure(machine.sync_p50_ms),
-        figure(machine.sync_p99_ms),
         results.scale,
         both(&results.ceiling),
     );
     text.push_str("Generator and server share the cores, so rates are those of both together; CPU per message is the server's alone.\n\n");
 }
 
-/// What was run, and when.
+/// What was run, when, on what.
 fn runs(runs: &[Run]) -> String {
-    let told = |run: &Run| {
-        let commit = run.commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
-        format!("`{}` ({} UTC{commit})", run.command, run.began)
-    };
-    match runs {
-        [] => String::new(),
-        [only] => format!("Made by {}; run it to get your own. ", told(only)),
-        several => {
-            let lines: Vec<String> = several.iter().map(|run| format!("- {}\n", told(run))).collect();
-            format!("Made by these runs, each of which measured some of it anew:\n\n{}\n", lines.concat())
-        }
+    let mut text = "| run | began, UTC | commit | machine | load before | a synced write of 4 KiB, p50 / p99 ms |\n|---|---|---|---|---:|---:|\n".to_owned();
+    for Run { command, began, commit, machine } in runs {
+        let _ = writeln!(
+            text,
+            "| `{command}` | {began} | {} | {} cores ({}), {} GB, Linux {}; packages of {} | {} | {} / {} |",
+            commit.as_deref().unwrap_or("–"),
+            machine.cores,
+            machine.processor,
+            machine.memory_gb,
+            machine.kernel,
+            machine.system,
+            machine.load,
+            figure(machine.sync_p50_ms),
+            figure(machine.sync_p99_ms),
+        );
     }
+    text.push_str(
+        "\nWhere the load was above 0, others used the cores, too: compare ratios of CPU per message rather than rates. \
+         Each section says when it was measured.\n\n",
+    );
+    text
 }
 
 /// When the cells of a workload were measured, as a sentence.
@@ -107,11 +102,6 @@ pub(super) fn when(results: &Results, workload: &str) -> String {
         (Some(only), _) => format!(" Measured {only} UTC."),
         _ => String::new(),
     }
-}
-
-/// A row about whose packages the peers are; results from before that was noted have none.
-fn packages(system: &str) -> String {
-    if system.is_empty() { String::new() } else { format!("| packages of the peers | {system} |\n") }
 }
 
 fn instructions(text: &mut String, results: &Results) {
@@ -190,6 +180,7 @@ pub(super) fn troubles(text: &mut String, results: &Results, workload: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::machine::Machine;
     use crate::peers::peer::Facts;
     use crate::peers::results::Cell;
 
@@ -218,21 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn the_document_says_what_was_run_when_and_of_which_commit() {
+    fn the_document_says_what_was_run_when_of_which_commit_and_on_what() {
         let run = |command: &str, commit: Option<&str>| Run {
             command: command.into(),
             began: "2026-01-01 10:00".into(),
             commit: commit.map(str::to_owned),
+            machine: Machine { cores: 2, processor: "P".into(), load: "0.1".into(), ..Machine::default() },
         };
-        let first = run("bench peers", Some("abc1234"));
-        let one = runs(std::slice::from_ref(&first));
-        assert_eq!(
-            one,
-            "Made by `bench peers` (2026-01-01 10:00 UTC, commit abc1234); run it to get your own. "
-        );
-        let several = runs(&[first, run("bench peers --keep", None)]);
-        assert!(several.contains("\n- `bench peers` (2026-01-01 10:00 UTC, commit abc1234)\n"), "{several}");
-        assert!(several.ends_with("\n- `bench peers --keep` (2026-01-01 10:00 UTC)\n\n"), "{several}");
+        let text = runs(&[run("bench peers", Some("abc1234")), run("bench peers --keep", None)]);
+        assert!(text.contains("\n| `bench peers` | 2026-01-01 10:00 | abc1234 | 2 cores (P), "), "{text}");
+        assert!(text.contains("\n| `bench peers --keep` | 2026-01-01 10:00 | – | 2 cores (P), "), "{text}");
     }
 
     #[test]

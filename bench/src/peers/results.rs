@@ -17,7 +17,6 @@ pub(crate) struct Results {
     pub(crate) runs: Vec<Run>,
     /// Durations and sizes, in words.
     pub(crate) scale: String,
-    pub(crate) machine: Machine,
     pub(crate) peers: Vec<Facts>,
     /// Names and reasons.
     pub(crate) missing: Vec<(String, String)>,
@@ -37,6 +36,7 @@ pub(crate) struct Run {
     pub(crate) began: String,
     /// The commit that our server was built from, as far as that is known.
     pub(crate) commit: Option<String>,
+    pub(crate) machine: Machine,
 }
 
 /// One workload on one peer, once.
