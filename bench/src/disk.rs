@@ -53,6 +53,19 @@ pub(crate) fn measure(folder: &Path, bytes: usize, time: Duration) -> Result<His
     Ok(histogram)
 }
 
+/// One synced write after another, each after a rest.
+pub(crate) fn look(blocks: &mut Blocks, rest: Duration, time: Duration) -> Result<Histogram> {
+    let mut histogram = Histogram::new();
+    let began = Instant::now();
+    while began.elapsed() < time {
+        thread::sleep(rest);
+        let one = Instant::now();
+        blocks.write()?;
+        histogram.record(one.elapsed());
+    }
+    Ok(histogram)
+}
+
 /// A synced write at every tick until `stop`, each counted from the moment it was due: while the disk stands still, those that
 /// would have come wait, too, as messages would.
 pub(crate) fn watch(blocks: &mut Blocks, tick: Duration, stop: &AtomicBool) -> Result<Histogram> {

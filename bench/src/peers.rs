@@ -14,6 +14,7 @@ pub mod instructions;
 mod machine;
 mod peer;
 mod plot;
+mod rest;
 mod results;
 mod server;
 mod socket;
@@ -162,6 +163,9 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
             for turn in 0..turns {
                 for peer in turns::order(&takers, round, turn) {
                     let so_far = gathered.entry(peer.name()).or_default();
+                    if workload.is_about_milliseconds() {
+                        rest::wait()?;
+                    }
                     so_far.take_turn(workload, peer, round, |peer| {
                         match workload.excuse(peer, &results, &scale) {
                             Some(excuse) => bail!(excuse),
@@ -191,6 +195,11 @@ impl Workload {
             "W1" | "W2 1+1" | "W2 4+4" => options.turns.unwrap_or(FLOW_TURNS),
             _ => 1,
         }
+    }
+
+    /// Whether a disk that is still busy with what others wrote would decide it.
+    fn is_about_milliseconds(&self) -> bool {
+        ["W3", "W5", "W6"].iter().any(|name| self.name.starts_with(name))
     }
 
     /// Why a peer need not be measured: it is known that the time would not do.
@@ -351,7 +360,7 @@ fn scale(options: &Options) -> Scale {
 
 fn words(scale: &Scale) -> String {
     format!(
-        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W1, W2, W3 and W6: the median of several turns of {:?}, taken between those of the others, because a shared machine has bad seconds; W4: {} messages, at most {:?} to fill and to drain (ten million: {:?}); W5: {:?}; W7: {} connections",
+        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W1, W2, W3 and W6: the median of several turns of {:?}, taken between those of the others, because a shared machine has bad seconds; W3, W5 and W6 begin when the disk is calm, or after a minute and a half; W4: {} messages, at most {:?} to fill and to drain (ten million: {:?}); W5: {:?}; W7: {} connections",
         workload::BODY_BYTES,
         workload::WINDOW,
         workload::WINDOW,

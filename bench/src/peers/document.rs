@@ -70,18 +70,22 @@ fn head(text: &mut String, results: &Results) {
 fn runs(runs: &[Run]) -> String {
     let mut text = "| run | began, UTC | commit | machine | load before | a synced write of 4 KiB, p50 / p99 ms |\n|---|---|---|---|---:|---:|\n".to_owned();
     for Run { command, began, commit, machine } in runs {
+        // Of runs from before each had a machine of its own to tell about, it is not known.
+        let (load, sync) = if machine.load.is_empty() {
+            ("–", "–".to_owned())
+        } else {
+            let sync = format!("{} / {}", figure(machine.sync_p50_ms), figure(machine.sync_p99_ms));
+            (machine.load.as_str(), sync)
+        };
         let _ = writeln!(
             text,
-            "| `{command}` | {began} | {} | {} cores ({}), {} GB, Linux {}; packages of {} | {} | {} / {} |",
+            "| `{command}` | {began} | {} | {} cores ({}), {} GB, Linux {}; packages of {} | {load} | {sync} |",
             commit.as_deref().unwrap_or("–"),
             machine.cores,
             machine.processor,
             machine.memory_gb,
             machine.kernel,
             machine.system,
-            machine.load,
-            figure(machine.sync_p50_ms),
-            figure(machine.sync_p99_ms),
         );
     }
     text.push_str(

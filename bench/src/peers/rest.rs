@@ -1,0 +1,65 @@
+//! A disk that has rested, before a measurement in which milliseconds count.
+//!
+//! What was synced is not always done with. The disk of a virtual machine may be a file in somebody's memory: gigabytes that a
+//! server has written, or that went when its folder was removed, go on to the device for a minute or so, and meanwhile a single
+//! sync takes up to half a second. So whoever came after a server that had written a lot looked slow. Before such a measurement
+//! the disk is watched until it is calm; not for ever, because others may use it, too.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::disk::{self, Blocks};
+use crate::histogram::Histogram;
+
+const BYTES: usize = 4_096;
+/// Between two synced writes: few, so that the disk has its rest.
+const TICK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How many times what the disk takes when nothing is in the way one write of a hundred may take.
+const CALM: f64 = 5.0;
+
+/// Waits until the disk is calm, and says so where it takes long.
+pub(crate) fn wait() -> Result<()> {
+    let mut blocks = Blocks::new(&std::env::temp_dir(), BYTES)?;
+    let began = Instant::now();
+    loop {
+        let calm = is_calm(&disk::look(&mut blocks, TICK, LOOK)?);
+        let waited = began.elapsed();
+        if calm && waited > 3 * LOOK {
+            println!("the disk has rested for {:.0} s", waited.as_secs_f64());
+        }
+        if !calm && waited > PATIENCE {
+            println!("the disk is not calm after {:.0} s: others use it", waited.as_secs_f64());
+        }
+        if calm || waited > PATIENCE {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether hardly a write takes longer than the fastest ones.
+fn is_calm(writes: &Histogram) -> bool {
+    writes.quantile_ms(990) <= CALM * writes.quantile_ms(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_calm_when_hardly_a_write_takes_much_longer_than_the_fastest() {
+        let writes = |slow: u32, millis: u64| {
+            let mut histogram = Histogram::new();
+            (0..400 - slow).for_each(|_| histogram.record(Duration::from_micros(300)));
+            (0..slow).for_each(|_| histogram.record(Duration::from_millis(millis)));
+            histogram
+        };
+        for (slow, millis, calm) in
+            [(0, 0, true), (3, 50, true), (200, 1, true), (8, 50, false), (300, 20, false)]
+        {
+            assert_eq!(is_calm(&writes(slow, millis)), calm, "{slow} of 400 take {millis} ms");
+        }
+    }
+}
