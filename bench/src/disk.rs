@@ -42,15 +42,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// One synced write after another.
 pub(crate) fn measure(folder: &Path, bytes: usize, time: Duration) -> Result<Histogram> {
-    let mut blocks = Blocks::new(folder, bytes)?;
-    let mut histogram = Histogram::new();
-    let began = Instant::now();
-    while began.elapsed() < time {
-        let one = Instant::now();
-        blocks.write()?;
-        histogram.record(one.elapsed());
-    }
-    Ok(histogram)
+    look(&mut Blocks::new(folder, bytes)?, Duration::ZERO, time)
 }
 
 /// One synced write after another, each after a rest.

@@ -163,14 +163,15 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
             for turn in 0..turns {
                 for peer in turns::order(&takers, round, turn) {
                     let so_far = gathered.entry(peer.name()).or_default();
-                    if workload.is_about_milliseconds() {
-                        rest::wait()?;
-                    }
                     so_far.take_turn(workload, peer, round, |peer| {
-                        match workload.excuse(peer, &results, &scale) {
-                            Some(excuse) => bail!(excuse),
-                            None => (workload.run)(peer, &scale),
+                        if let Some(excuse) = workload.excuse(peer, &results, &scale) {
+                            bail!(excuse);
                         }
+                        // Here, so that nobody waits for a peer that is not measured any more.
+                        if workload.is_about_milliseconds() {
+                            rest::wait()?;
+                        }
+                        (workload.run)(peer, &scale)
                     });
                     results.put(so_far.cell(workload.name, peer.name(), round));
                     results.write(path)?;

@@ -70,7 +70,7 @@ fn head(text: &mut String, results: &Results) {
 fn runs(runs: &[Run]) -> String {
     let mut text = "| run | began, UTC | commit | machine | load before | a synced write of 4 KiB, p50 / p99 ms |\n|---|---|---|---|---:|---:|\n".to_owned();
     for Run { command, began, commit, machine } in runs {
-        // Of runs from before each had a machine of its own to tell about, it is not known.
+        // Nobody noted it for runs of which only the last one told about its machine.
         let (load, sync) = if machine.load.is_empty() {
             ("–", "–".to_owned())
         } else {
@@ -220,9 +220,11 @@ mod tests {
             commit: commit.map(str::to_owned),
             machine: Machine { cores: 2, processor: "P".into(), load: "0.1".into(), ..Machine::default() },
         };
-        let text = runs(&[run("bench peers", Some("abc1234")), run("bench peers --keep", None)]);
+        let unknown = Run { machine: Machine::default(), ..run("bench peers --render", None) };
+        let text = runs(&[run("bench peers", Some("abc1234")), run("bench peers --keep", None), unknown]);
         assert!(text.contains("\n| `bench peers` | 2026-01-01 10:00 | abc1234 | 2 cores (P), "), "{text}");
         assert!(text.contains("\n| `bench peers --keep` | 2026-01-01 10:00 | – | 2 cores (P), "), "{text}");
+        assert!(text.contains(" | 0.1 | 0 / 0 |\n") && text.contains(" | – | – |\n"), "{text}");
     }
 
     #[test]
