@@ -31,6 +31,7 @@ use clap::Args;
 
 use machine::Machine;
 use peer::{Ability, FanOut, Peer};
+use rest::Rest;
 use results::{Cell, Results, Run};
 use workload::{Figures, Scale, backlog, connections, fan_out, flow, start, waits};
 
@@ -143,6 +144,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
         .into_iter()
         .filter(|peer| chosen(&options.peers, |name| peer.name().contains(name)))
         .collect();
+    let mut rest = Rest::new();
     for round in 1..=options.rounds {
         for workload in WORKLOADS
             .iter()
@@ -169,7 +171,7 @@ fn measure(options: &Options, path: &std::path::Path) -> Result<Results> {
                         }
                         // Here, so that nobody waits for a peer that is not measured any more.
                         if workload.is_about_milliseconds() {
-                            rest::wait()?;
+                            rest.wait()?;
                         }
                         (workload.run)(peer, &scale)
                     });
@@ -221,23 +223,9 @@ const DEEP_TIMES: u64 = 10;
 /// The workload that is run only if everything is.
 const DEEP: &str = "W4 deep";
 
+/// In the order of a run: first those that are about milliseconds, because a disk is restless for a while after the others.
 const WORKLOADS: &[Workload] = &[
     Workload { name: "W6", needs: None, run: |peer, _| start::run(peer) },
-    Workload {
-        name: "W1",
-        needs: None,
-        run: |peer, scale| flow::run(peer, plan(4, 0, None), &scale.of_a_turn()),
-    },
-    Workload {
-        name: "W2 1+1",
-        needs: None,
-        run: |peer, scale| flow::run(peer, plan(1, 1, None), &scale.of_a_turn()),
-    },
-    Workload {
-        name: "W2 4+4",
-        needs: None,
-        run: |peer, scale| flow::run(peer, plan(4, 4, None), &scale.of_a_turn()),
-    },
     Workload {
         name: "W3",
         needs: None,
@@ -252,6 +240,21 @@ const WORKLOADS: &[Workload] = &[
         name: "W5 prefetch 50",
         needs: Some(Ability::Priorities),
         run: |peer, scale| waits::run(peer, 50, scale),
+    },
+    Workload {
+        name: "W1",
+        needs: None,
+        run: |peer, scale| flow::run(peer, plan(4, 0, None), &scale.of_a_turn()),
+    },
+    Workload {
+        name: "W2 1+1",
+        needs: None,
+        run: |peer, scale| flow::run(peer, plan(1, 1, None), &scale.of_a_turn()),
+    },
+    Workload {
+        name: "W2 4+4",
+        needs: None,
+        run: |peer, scale| flow::run(peer, plan(4, 4, None), &scale.of_a_turn()),
     },
     Workload {
         name: "W4",
@@ -361,7 +364,7 @@ fn scale(options: &Options) -> Scale {
 
 fn words(scale: &Scale) -> String {
     format!(
-        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W1, W2, W3 and W6: the median of several turns of {:?}, taken between those of the others, because a shared machine has bad seconds; W3, W5 and W6 begin when the disk is calm, or after a minute and a half; W4: {} messages, at most {:?} to fill and to drain (ten million: {:?}); W5: {:?}; W7: {} connections",
+        "{} B bodies, {} messages on the way per sender, prefetch {} per receiver (W5: 1 and 50); {:?} of warm-up, {:?} measured; W1, W2, W3 and W6: the median of several turns of {:?}, taken between those of the others, because a shared machine has bad seconds; W3, W5 and W6 begin when the disk is calm, or after a minute and a half (ten minutes in all); W4: {} messages, at most {:?} to fill and to drain (ten million: {:?}); W5: {:?}; W7: {} connections",
         workload::BODY_BYTES,
         workload::WINDOW,
         workload::WINDOW,
