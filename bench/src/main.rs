@@ -21,6 +21,8 @@ enum Workload {
     Peers(peers::Options),
     /// Instructions of the broker for each message, under callgrind
     Instructions(peers::instructions::Options),
+    /// Where the broker's CPU time goes, as flame graphs
+    Flame(peers::flame::Options),
     /// One fdatasync after another, as the disk does it
     Disk(disk::Options),
     /// The AMQP engine on real sockets with nothing behind it: CPU per message
@@ -36,6 +38,7 @@ fn main() -> anyhow::Result<()> {
         Workload::Connections(options) => connections::run(&options).map(drop),
         Workload::Peers(options) => peers::run(&options),
         Workload::Instructions(options) => peers::instructions::run(&options),
+        Workload::Flame(options) => peers::flame::run(&options),
         Workload::Disk(options) => disk::run(&options),
         Workload::Amqp(options) => loopback::run(&options),
         Workload::AmqpPeer(options) => loopback::serve(&options),

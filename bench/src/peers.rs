@@ -9,6 +9,7 @@ mod daemon;
 mod debian;
 mod document;
 mod driver;
+pub mod flame;
 mod install;
 pub mod instructions;
 mod machine;
@@ -40,9 +41,6 @@ const TURNS: u32 = 5;
 /// Turns of W1 and W2, likewise: a machine that others share is faster in one minute than in the next.
 const FLOW_TURNS: u32 = 3;
 
-/// The first seconds of a new folder are not like those after them.
-const WARM_UP_SECONDS: u64 = 3;
-
 /// What can be told on the command line.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line, each for itself")]
@@ -67,7 +65,7 @@ pub struct Options {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// Seconds before a measurement of rate or latency
-    #[arg(long, default_value_t = WARM_UP_SECONDS, value_name = "SECONDS")]
+    #[arg(long, default_value_t = workload::WARM_UP_SECONDS, value_name = "SECONDS")]
     warm_up: u64,
     /// Install nothing; what is missing is missing
     #[arg(long)]
@@ -340,26 +338,8 @@ fn chosen(names: &[String], matches: impl Fn(&str) -> bool) -> bool {
 }
 
 fn scale(options: &Options) -> Scale {
-    let seconds = Duration::from_secs;
-    if options.quick {
-        return Scale {
-            warm_up: seconds(options.warm_up),
-            measured: seconds(3),
-            overload: seconds(12),
-            backlog: 100_000,
-            backlog_patience: seconds(10),
-            connections: 1_000,
-        };
-    }
-    Scale {
-        warm_up: seconds(options.warm_up),
-        measured: seconds(15),
-        overload: seconds(60),
-        backlog: 1_000_000,
-        // Long enough for a million at 22,000 a second; of slower peers what they store by then counts.
-        backlog_patience: seconds(45),
-        connections: 10_000,
-    }
+    let scale = if options.quick { Scale::QUICK } else { Scale::WHOLE };
+    Scale { warm_up: Duration::from_secs(options.warm_up), ..scale }
 }
 
 fn words(scale: &Scale) -> String {
@@ -394,7 +374,7 @@ fn command(options: &Options) -> String {
     if let Some(turns) = options.turns {
         let _ = write!(text, " --turns {turns}");
     }
-    if options.warm_up != WARM_UP_SECONDS {
+    if options.warm_up != workload::WARM_UP_SECONDS {
         let _ = write!(text, " --warm-up {}", options.warm_up);
     }
     if let Some(release) = &options.debian {

@@ -18,10 +18,14 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
 /// Runs one measurement in release mode, with the options it takes itself.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
+        ["flame", options @ ..] => {
+            let build = &["build", "--profile", "profiling", "--bin", "vorrang"];
+            chore::run("build the broker with its lines", &mut cargo(build))?;
+            generator("flame", options)
+        }
         [name @ ("load" | "disk" | "amqp" | "connections" | "peers" | "instructions"), options @ ..] => {
             chore::run("build the broker", &mut cargo(&["build", "--release", "--bin", "vorrang"]))?;
-            let mut command = cargo(&["run", "--release", "--package", "vorrang-bench", "--", name]);
-            chore::run(name, command.args(options))
+            generator(name, options)
         }
         [name, options @ ..] => match EXAMPLES.iter().find(|(known, ..)| known == name) {
             Some((_, package, example)) => chore::cargo_example(package, example, options),
@@ -31,10 +35,16 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
 }
 
+/// Runs a measurement of the load generator's.
+fn generator(name: &str, options: &[&str]) -> Result<()> {
+    let mut command = cargo(&["run", "--release", "--package", "vorrang-bench", "--", name]);
+    chore::run(name, command.args(options))
+}
+
 fn names() -> String {
     let beside = EXAMPLES.iter().map(|(name, ..)| *name);
     beside
-        .chain(["load", "disk", "amqp", "connections", "peers", "instructions"])
+        .chain(["load", "disk", "amqp", "connections", "peers", "instructions", "flame"])
         .collect::<Vec<_>>()
         .join(", ")
 }

@@ -27,7 +27,8 @@ Usage: cargo xtask <chore> [options]
   conformance [--release-binary PATH] [--filter TEXT] [interop|proton|python|javascript|go ...]
                         real AMQP and Service Bus clients against the release binary
   bench NAME [options]  a measurement: filter, engine, fan-out, log, codec, connection, shard, load, disk,
-                        amqp, connections, instructions, peers (side by side with other brokers; --quick, --full, --debian)
+                        amqp, connections, instructions, flame (where the broker's time goes, as pictures),
+                        peers (side by side with other brokers; --quick, --full, --debian)
   fuzz [--seconds N] [--target NAME]…
                         every fuzz target, or those named, for N seconds (needs a nightly toolchain and cargo-fuzz)
 ";

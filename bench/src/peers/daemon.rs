@@ -101,6 +101,11 @@ impl Daemon {
         }
     }
 
+    /// The server's process, from which the others descend.
+    pub(crate) fn server(&self) -> Result<u32> {
+        self.children.first().map(Child::id).ok_or_else(|| anyhow!("no process"))
+    }
+
     /// Since it was started.
     pub(crate) fn age(&self) -> Duration {
         self.started.elapsed()
@@ -117,9 +122,8 @@ impl Daemon {
     }
 
     fn sum<T: std::iter::Sum>(&self, of: impl Fn(u32) -> Option<T>) -> Result<T> {
-        let root = self.children.first().map(Child::id).ok_or_else(|| anyhow!("no process"))?;
         // A process may end between being listed and being read.
-        Ok(tree(root)?.into_iter().filter_map(of).sum())
+        Ok(tree(self.server()?)?.into_iter().filter_map(of).sum())
     }
 
     /// Asks it to end and waits until it has.

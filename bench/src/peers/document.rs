@@ -11,6 +11,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::flame::FLAMES;
 use super::plot::figure;
 use super::results::{Results, Run};
 use section::SECTIONS;
@@ -27,12 +28,18 @@ pub(crate) fn write(results: &Results, docs: &Path) -> Result<()> {
     }
     let path = docs.join("performance.md");
     let notes = fs::read_to_string(pictures.join("notes.md")).unwrap_or_default();
-    fs::write(&path, text(results, &notes))?;
+    let flames: Vec<_> = FLAMES
+        .iter()
+        .map(|flame| (flame.workload, flame.file))
+        .filter(|(_, file)| pictures.join(file).exists())
+        .collect();
+    fs::write(&path, text(results, &notes, &flames))?;
     println!("wrote {}", path.display());
     Ok(())
 }
 
-fn text(results: &Results, notes: &str) -> String {
+/// `flames` are the workloads of which there are flame graphs, and their files.
+fn text(results: &Results, notes: &str, flames: &[(&str, &str)]) -> String {
     let mut text = String::new();
     head(&mut text, results);
     section::summary(&mut text, results);
@@ -46,6 +53,7 @@ fn text(results: &Results, notes: &str) -> String {
         }
     }
     instructions(&mut text, results);
+    time(&mut text, flames);
     peers(&mut text, results);
     text
 }
@@ -122,6 +130,21 @@ fn instructions(text: &mut String, results: &Results) {
         let _ = writeln!(text, "| {name} | {} |", figure(count.round()));
     }
     text.push('\n');
+}
+
+/// Where the time goes.
+fn time(text: &mut String, flames: &[(&str, &str)]) {
+    if flames.is_empty() {
+        return;
+    }
+    text.push_str(
+        "## Where the broker's time goes\n\n\
+         `cargo xtask bench flame`: samples of the broker's stacks while a workload runs. A function stands on the one that called it and is as wide \
+         as the CPU time it took with all that it called. Opened by itself, a picture tells the whole name of a function and its share where the pointer rests.\n\n",
+    );
+    for (workload, file) in flames {
+        let _ = write!(text, "![{workload}: where the broker's time goes](performance/{file})\n\n");
+    }
 }
 
 fn peers(text: &mut String, results: &Results) {
@@ -242,11 +265,12 @@ mod tests {
             ],
             ..Results::default()
         };
-        let text = text(&results, "What a person has to say.\n");
+        let text = text(&results, "What a person has to say.\n", &[("W3", "flame.svg")]);
         for expected in [
             "What a person has to say.\n\n## W1",
             " Measured from 2026-01-01 10:00 to 2026-01-02 10:00 UTC.",
             "30,000 / 32,000",
+            "](performance/flame.svg)\n\n## Who took part",
             "**Third**, because it is not to be had",
             "Other (round 2) gave no figures: it ended",
         ] {

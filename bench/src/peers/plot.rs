@@ -124,7 +124,8 @@ pub(crate) fn figure(value: f64) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// Text as it may stand in a picture.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -93,7 +93,7 @@ mod tests {
         let mut rest = Rest::new();
         let mut restless = || rest.look(|| Ok((false, LOOK))).unwrap();
         assert_eq!(restless(), (false, PATIENCE));
-        let rests = PATIENCE_OF_A_RUN.as_secs() / (PATIENCE - LOOK).as_secs();
+        let rests = PATIENCE_OF_A_RUN.as_secs() / PATIENCE.saturating_sub(LOOK).as_secs();
         (0..rests).for_each(|_| assert!(!restless().0));
         assert_eq!(restless(), (false, LOOK), "one look when patience is at its end");
         let mut looks = [false, false, true].into_iter();

@@ -36,7 +36,31 @@ pub(crate) struct Scale {
     pub(crate) connections: u32,
 }
 
+/// The first seconds of a new folder are not like those after them.
+pub(crate) const WARM_UP_SECONDS: u64 = 3;
+
 impl Scale {
+    /// That of the document.
+    pub(crate) const WHOLE: Scale = Scale {
+        warm_up: Duration::from_secs(WARM_UP_SECONDS),
+        measured: Duration::from_secs(15),
+        overload: Duration::from_mins(1),
+        backlog: 1_000_000,
+        // Long enough for a million at 22,000 a second; of slower peers what they store by then counts.
+        backlog_patience: Duration::from_secs(45),
+        connections: 10_000,
+    };
+
+    /// Short durations everywhere.
+    pub(crate) const QUICK: Scale = Scale {
+        warm_up: Duration::from_secs(WARM_UP_SECONDS),
+        measured: Duration::from_secs(3),
+        overload: Duration::from_secs(12),
+        backlog: 100_000,
+        backlog_patience: Duration::from_secs(10),
+        connections: 1_000,
+    };
+
     /// How long filling or draining ten times the backlog may take.
     pub(crate) fn deep_patience(&self) -> Duration {
         3 * self.backlog_patience

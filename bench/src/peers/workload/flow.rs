@@ -68,7 +68,11 @@ impl Shared {
 
 /// Starts the peer and measures.
 pub(crate) fn run(peer: &dyn Peer, plan: Plan, scale: &Scale) -> Result<Figures> {
-    let running = Running::start(peer, Layout::Plain)?;
+    on(&Running::start(peer, Layout::Plain)?, plan, scale)
+}
+
+/// Measures a server that runs.
+pub(crate) fn on(running: &Running, plan: Plan, scale: &Scale) -> Result<Figures> {
     let shared = Shared::new();
     let mut receivers = Vec::new();
     for _ in 0..plan.receivers {
