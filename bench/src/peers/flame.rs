@@ -129,7 +129,7 @@ fn sample(flame: &Flame, binary: &Path, time: Duration) -> Result<Stacks> {
             said.lines().last().unwrap_or_default()
         );
     }
-    // The broker has ended by now: perf reads its file, and what it costs nobody waits for.
+    // Not needed any more while perf works through what it has gathered.
     drop(running);
     stacks_in(&data)
 }
